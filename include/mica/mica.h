@@ -1,0 +1,350 @@
+/* mica.h - run small language models on the device at hand.
+ *
+ *     mica_model *model;  mica_session *session;  mica_error err;
+ *     if (mica_model_open("model.gguf", NULL, &model, &err)) die(err.message);
+ *     if (mica_session_new(model, NULL, &session, &err)) die(err.message);
+ *     mica_session_prompt(session, "The capital of France is", 24, 0, &err);
+ *     mica_session_generate(session, &options, &result, &err);   // options.on_text streams
+ *     mica_session_free(session);  mica_model_close(model);
+ *
+ * Rules that hold for every function here:
+ *  - Every function that can fail returns a mica_status and, if `err` is not NULL, fills it with one sentence that a person
+ *    can act on. On MICA_OK `err` is not touched.
+ *  - Options structs are made by their _default() function and then changed. NULL means all defaults.
+ *  - "Borrowed" pointers stay valid until the named event. "Yours" means: free it with mica_free() (or the named function).
+ *  - The library never exits, aborts, prints or reads the environment, and has no global state.
+ *  - A mica_model may be used from any number of threads. A mica_session belongs to one thread at a time; only
+ *    mica_session_cancel() may be called from any thread.
+ *  - Text is UTF-8 with an explicit length in bytes; it may contain NUL.
+ */
+#ifndef MICA_MICA_H
+#define MICA_MICA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(_WIN32)
+#define MICA_API
+#else
+#define MICA_API __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Versions ------------------------------------------------------------------------------------------------------- */
+
+/** "0.1.0". Static. */
+MICA_API const char *mica_version(void);
+
+/** Version of the arithmetic. For one numerics version, model file, KV type and prompt, every path through the engine gives
+ * the same logits bit for bit. It changes only when results change, and the changelog says so. */
+MICA_API int mica_numerics_version(void);
+
+/* ---- Errors --------------------------------------------------------------------------------------------------------- */
+
+typedef enum mica_status {
+    MICA_OK = 0,
+    MICA_INVALID_ARGUMENT = 1, /* an argument or option is out of its range; the message names it and the range */
+    MICA_OUT_OF_MEMORY = 2,    /* the system refused memory */
+    MICA_IO_ERROR = 3,         /* a file cannot be opened, read or mapped */
+    MICA_BAD_FILE = 4,         /* not a GGUF file, or a damaged one; `position` is the byte offset */
+    MICA_UNSUPPORTED = 5,      /* valid, but this build cannot run it (architecture, weight type, ...) */
+    MICA_CONTEXT_FULL = 6,     /* the tokens do not fit the context; the message says how many were needed */
+    MICA_CANCELLED = 7,        /* mica_session_cancel() or a callback stopped the work; the session stays usable */
+    MICA_NON_FINITE = 8,       /* the model produced NaN or only infinite logits */
+    MICA_BAD_TEMPLATE = 9,     /* the chat template cannot be compiled, failed, or refused the conversation */
+    MICA_BAD_TEXT = 10,        /* text is not valid UTF-8 (or JSON where JSON is expected); `position` is the byte offset */
+    MICA_OVER_BUDGET = 11,     /* the memory plan exceeds the limit given; the message has both numbers */
+    MICA_BAD_KERNELS = 12,     /* a kernel set is unknown, cannot run on this CPU, or failed its self-check */
+} mica_status;
+
+typedef struct mica_error {
+    mica_status code;
+    int64_t position;  /* byte offset in the input where that makes sense, else -1 */
+    char message[488]; /* one sentence, UTF-8, always terminated */
+} mica_error;
+
+/** Name of a status code, for example "MICA_BAD_FILE". Static, never NULL. */
+MICA_API const char *mica_status_name(mica_status status);
+
+/** Frees what a function of this header handed over as "yours". NULL is fine. */
+MICA_API void mica_free(void *pointer);
+
+/* ---- Model: immutable, shared, reference counted --------------------------------------------------------------------- */
+
+typedef struct mica_model mica_model;
+
+typedef struct mica_model_options {
+    size_t struct_size;
+    /** Kernel set to force ("portable", "avx2", ...); NULL chooses the best that this CPU runs. */
+    const char *kernels;
+    /** Replaces the model's chat template (Jinja text, terminated); NULL uses the file's own. Copied. */
+    const char *chat_template;
+    /** Called while the file is opened with done in [0, 1]. Non-zero return cancels. May be NULL. */
+    int (*on_progress)(void *user, double done);
+    /** Receives one-line warnings about the file (an unused tensor, a special id outside the vocabulary). May be NULL. */
+    void (*on_warning)(void *user, const char *message);
+    void *user;
+} mica_model_options;
+
+MICA_API mica_model_options mica_model_options_default(void);
+
+/** Maps a GGUF file read-only and shared; the weights are never copied to the heap. Of a split model
+ * (NAME-00001-of-0000N.gguf) any part may be named. Takes time proportional to the metadata, not to the weights.
+ * On success *out holds one reference, released by mica_model_close(). */
+MICA_API mica_status mica_model_open(const char *path, const mica_model_options *options, mica_model **out, mica_error *err);
+
+/** The same for a model that is a part of another file (an asset in an Android APK): `length` bytes from `offset` of `fd`;
+ * length 0 means to the end of the file. The descriptor is not kept: the caller may close it afterwards. */
+MICA_API mica_status mica_model_open_fd(int fd, uint64_t offset, uint64_t length, const mica_model_options *options,
+                                        mica_model **out, mica_error *err);
+
+/** Takes one more reference. */
+MICA_API void mica_model_retain(mica_model *model);
+/** Releases one reference; the last one unmaps the file. Sessions hold a reference of their own. NULL is fine. */
+MICA_API void mica_model_close(mica_model *model);
+
+/** What a model is. All pointers are borrowed until the model is closed. */
+typedef struct mica_model_info {
+    const char *architecture; /* "llama", "qwen2", ... */
+    const char *name;         /* general.name, or "" */
+    const char *kernels;      /* kernel set chosen: "portable", "avx2", ... */
+    int64_t n_params;         /* number of weights */
+    int64_t weight_bytes;     /* bytes of tensor data in the file(s) */
+    int64_t file_bytes;       /* bytes mapped */
+    int32_t n_layers, n_embd, n_heads, n_kv_heads, head_dim, n_ff, n_vocab;
+    int32_t n_ctx_train;    /* context length the model was trained for */
+    int32_t sliding_window; /* width in tokens of windowed layers; 0 if there are none */
+    int32_t bos_token, eos_token, eot_token, pad_token; /* -1 if absent */
+    bool add_bos, has_chat_template;
+    const char *chat_template; /* "" if none */
+    double load_ms;            /* wall time of mica_model_open() */
+} mica_model_info;
+
+MICA_API void mica_model_get_info(const mica_model *model, mica_model_info *info);
+
+/** Number of metadata entries, and entry `i` as text (arrays are shortened). Key is borrowed; *value is yours. */
+MICA_API size_t mica_model_metadata_count(const mica_model *model);
+MICA_API mica_status mica_model_metadata(const mica_model *model, size_t i, const char **key, char **value, mica_error *err);
+
+typedef struct mica_tensor_info {
+    const char *name; /* borrowed until the model is closed */
+    const char *type; /* "Q4_K", static */
+    int32_t n_dims;
+    int64_t dims[4]; /* innermost first, as in the file */
+    int64_t bytes;
+} mica_tensor_info;
+
+MICA_API size_t mica_model_tensor_count(const mica_model *model);
+MICA_API void mica_model_tensor(const mica_model *model, size_t i, mica_tensor_info *info);
+
+/** Which kernels run which part of this model, one line each ("blk.*.ffn_down Q6_K: avx2"). Yours. */
+MICA_API mica_status mica_model_explain_kernels(const mica_model *model, char **text, mica_error *err);
+
+/* ---- Text ------------------------------------------------------------------------------------------------------------ */
+
+enum {
+    MICA_TOKENIZE_ADD_BOS = 1 << 0,       /* add the BOS/EOS tokens that the model's metadata asks for (never a second BOS) */
+    MICA_TOKENIZE_PARSE_SPECIAL = 1 << 1, /* text that spells a control token becomes that token (templates, not users) */
+};
+
+/** Text to token ids. *tokens is yours, *n_tokens its length. Invalid UTF-8 is MICA_BAD_TEXT with the byte offset. */
+MICA_API mica_status mica_model_tokenize(const mica_model *model, const char *text, size_t length, unsigned flags,
+                                         int32_t **tokens, size_t *n_tokens, mica_error *err);
+
+/** Token ids to bytes, exactly as the pieces say (a text may end inside a character). Control tokens give nothing unless
+ * `show_special`. *text is yours, terminated; *length excludes the terminator. */
+MICA_API mica_status mica_model_detokenize(const mica_model *model, const int32_t *tokens, size_t n_tokens, bool show_special,
+                                           char **text, size_t *length, mica_error *err);
+
+/** Renders a conversation with the chat template. `request_json` is an object with "messages" and, optionally, "tools",
+ * "add_generation_prompt" (default true), "chat_template_kwargs" and any further variable of the template, in the form of
+ * the OpenAI chat API. `now_unix` is the time that strftime_now sees; negative means the clock.
+ * *text is yours. */
+MICA_API mica_status mica_model_chat_render(const mica_model *model, const char *request_json, size_t length, int64_t now_unix,
+                                            char **text, size_t *text_length, mica_error *err);
+
+/** The same with a template text of the caller's own and no model; bos and eos may be NULL. */
+MICA_API mica_status mica_template_render(const char *template_text, size_t template_length, const char *request_json,
+                                          size_t length, const char *bos, const char *eos, int64_t now_unix, char **text,
+                                          size_t *text_length, mica_error *err);
+
+/* ---- Device ---------------------------------------------------------------------------------------------------------- */
+
+#define MICA_MAX_THREADS 64
+
+/** Which threads to use, and why. */
+typedef struct mica_thread_plan {
+    int n_threads;
+    int cpus[MICA_MAX_THREADS]; /* the CPU that each thread is pinned to; -1: not pinned */
+    char reason[200];           /* what decided, for people: "cpu.max allows 4 of 8 CPUs" */
+} mica_thread_plan;
+
+/** Default plan: half of the cores this process may use, at least one; see docs/threads.md. `sysroot` prefixes every read
+ * of /proc and /sys and of cgroup files (NULL or "" for the real ones). */
+MICA_API mica_status mica_thread_plan_default(const char *sysroot, mica_thread_plan *plan, mica_error *err);
+/** Every usable core once (one thread a physical core), faster ones first: the most threads that make sense. */
+MICA_API mica_status mica_thread_plan_all(const char *sysroot, mica_thread_plan *plan, mica_error *err);
+
+/* ---- Session: one conversation, fixed memory ------------------------------------------------------------------------- */
+
+typedef struct mica_session mica_session;
+
+typedef enum mica_full_policy {
+    MICA_FULL_STOP = 0,      /* stop with MICA_CONTEXT_FULL / stop_reason "context" */
+    MICA_FULL_SHIFT = 1,     /* keep the first `keep_first` tokens, drop the oldest half of the rest, recompute, go on */
+    MICA_FULL_SUMMARISE = 2, /* ask on_summarise for replacement tokens for the dropped ones */
+} mica_full_policy;
+
+/** What a policy dropped. Reported through on_context_event and counted in the result. */
+typedef struct mica_context_event {
+    mica_full_policy policy;
+    int32_t dropped_from, dropped_count; /* positions in the history before the event */
+    int32_t inserted_count;              /* tokens of the summary put in their place */
+} mica_context_event;
+
+typedef struct mica_session_options {
+    size_t struct_size;
+    int32_t n_ctx;              /* tokens; 0: min(trained length, 4096). Never changes afterwards */
+    int32_t n_threads;          /* 0: mica_thread_plan_default() */
+    const int32_t *cpus;        /* CPUs to pin the threads to, n_threads of them; NULL: as planned */
+    int32_t prefill_chunk;      /* tokens computed together in prefill; 0: 256 */
+    int64_t workspace_limit;    /* bytes; 0: 256 MiB. The workspace must fit or the session is refused */
+    int64_t memory_limit;       /* bytes for KV and workspace together; 0: what the machine has available */
+    mica_full_policy full_policy;
+    int32_t keep_first; /* MICA_FULL_SHIFT / SUMMARISE: tokens at the start that are never dropped */
+    /** Writes at most `capacity` tokens that stand for tokens[0..n) to `summary`; returns how many, or -1 to give up. */
+    int32_t (*on_summarise)(void *user, const int32_t *tokens, int32_t n, int32_t *summary, int32_t capacity);
+    void (*on_context_event)(void *user, const mica_context_event *event);
+    /** Called between prefill chunks; non-zero cancels. */
+    int (*on_prefill)(void *user, int32_t done, int32_t total);
+    void *user;
+    const char *sysroot; /* prefix for /proc, /sys and cgroup reads; NULL for the real ones. Copied */
+} mica_session_options;
+
+MICA_API mica_session_options mica_session_options_default(void);
+
+/** Exact memory of a session, before it is made. */
+typedef struct mica_memory_plan {
+    int32_t n_ctx, prefill_chunk, n_threads;
+    int64_t weights_bytes;   /* mapped from the file, shared between processes */
+    int64_t kv_bytes;        /* KV cache, reserved when the session is made */
+    int64_t workspace_bytes; /* everything else the session owns */
+    int64_t total_bytes;
+} mica_memory_plan;
+
+MICA_API mica_status mica_session_plan(const mica_model *model, const mica_session_options *options, mica_memory_plan *plan,
+                                       mica_error *err);
+
+/** Reserves all memory the session will ever use and starts its threads. Takes a reference on the model. */
+MICA_API mica_status mica_session_new(mica_model *model, const mica_session_options *options, mica_session **out,
+                                      mica_error *err);
+MICA_API void mica_session_free(mica_session *session);
+
+/** Makes tokens[0..n) the session's history: keeps the longest common prefix with what is there, computes the rest.
+ * n must be at least 1 and at most n_ctx - 1. Afterwards mica_session_logits() are those after the last token. */
+MICA_API mica_status mica_session_sync(mica_session *session, const int32_t *tokens, size_t n, mica_error *err);
+
+/** Tokenises text (flags as in mica_model_tokenize) and makes it the history: tokenize + sync. */
+MICA_API mica_status mica_session_prompt(mica_session *session, const char *text, size_t length, unsigned flags,
+                                         mica_error *err);
+
+/** Logits after the last token, n_vocab floats, borrowed until the next call on this session; NULL before the first sync. */
+MICA_API const float *mica_session_logits(const mica_session *session);
+
+/** Computes tokens[0..n) as the history from nothing and hands the logits after every position in [first, n) to
+ * `on_logits` in order. For perplexity and tests. */
+MICA_API mica_status mica_session_score(mica_session *session, const int32_t *tokens, size_t n, size_t first,
+                                        int (*on_logits)(void *user, size_t position, const float *logits), void *user,
+                                        mica_error *err);
+
+/** The history: borrowed until the next call on this session. */
+MICA_API const int32_t *mica_session_tokens(const mica_session *session, size_t *n);
+
+/** Stops the running call on this session before its next token or chunk. From any thread or a signal handler. */
+MICA_API void mica_session_cancel(mica_session *session);
+
+/* ---- Generation ------------------------------------------------------------------------------------------------------ */
+
+typedef struct mica_logit_bias {
+    int32_t token;
+    float bias; /* added to the logit; -INFINITY bans the token */
+} mica_logit_bias;
+
+typedef struct mica_sampling {
+    float temperature;       /* >= 0; 0 is greedy (ties go to the lowest id). Default 0.8 */
+    int32_t top_k;           /* >= 0; 0: off. Default 40 */
+    float top_p;             /* [0, 1]; 1: off. Default 0.95 */
+    float min_p;             /* [0, 1]; 0: off. Default 0.05 */
+    float typical_p;         /* (0, 1]; 1: off (default) */
+    float repeat_penalty;    /* > 0; 1: off (default) */
+    float frequency_penalty; /* [-2, 2]; 0: off (default) */
+    float presence_penalty;  /* [-2, 2]; 0: off (default) */
+    int32_t penalty_last_n;  /* history length that the penalties see; -1: all; 0: off. Default 64 */
+    float dry_multiplier;    /* >= 0; 0: off (default) */
+    float dry_base;          /* >= 1. Default 1.75 */
+    int32_t dry_allowed_length; /* >= 0. Default 2 */
+    int32_t dry_last_n;         /* -1: all (default) */
+    int64_t seed;               /* -1: a fresh one, reported in the result */
+    const mica_logit_bias *logit_bias;
+    size_t n_logit_bias;
+} mica_sampling;
+
+/** One token of the reply, handed to on_token as soon as it is chosen. */
+typedef struct mica_token_event {
+    int32_t token;
+    int32_t index;         /* 0 for the first generated token */
+    float logprob;         /* natural logarithm, of the unmodified distribution; 0 unless top_logprobs > 0 */
+    int32_t n_top;         /* entries below, most probable first */
+    const int32_t *top_tokens;
+    const float *top_logprobs;
+    int64_t time_ns;       /* monotonic clock */
+} mica_token_event;
+
+typedef struct mica_generate_options {
+    size_t struct_size;
+    int32_t max_tokens; /* -1 (default): until the context is full; 0: none */
+    mica_sampling sampling;
+    const char *const *stop; /* stop strings; none may be empty. They may straddle tokens and are not part of the text */
+    size_t n_stop;
+    const int32_t *stop_tokens; /* further end-of-generation tokens besides the model's own */
+    size_t n_stop_tokens;
+    bool ignore_eos;
+    int32_t top_logprobs; /* 0..20 */
+    /** Whole characters only, in order, on the calling thread. Non-zero stops before the next token. */
+    int (*on_text)(void *user, const char *text, size_t length);
+    int (*on_token)(void *user, const mica_token_event *token);
+    void *user;
+} mica_generate_options;
+
+MICA_API mica_generate_options mica_generate_options_default(void);
+
+typedef struct mica_result {
+    const char *stop_reason; /* "eos", "stop", "length", "context", "cancelled", "error". Static */
+    int32_t prompt_n;        /* tokens in the history when generation began */
+    int32_t cached_n;        /* of those, taken from the session's cache and not computed */
+    int32_t gen_n;           /* tokens generated, the ending one included */
+    int32_t dropped_n;       /* tokens that the full-context policy dropped */
+    int32_t needed_n;        /* with "context": context length that would have been needed for one more token */
+    double load_ms, ttft_ms;
+    double tpot_ms, tpot_p50_ms, tpot_p95_ms; /* time per output token, the first excluded; 0 with fewer than 2 tokens */
+    double prefill_ms, prefill_tps, decode_tps;
+    int64_t peak_rss_bytes; /* VmHWM; -1 if unknown */
+    int64_t seed;           /* seed that was used */
+    const char *kernels;    /* kernel set that ran; borrowed until the model is closed */
+    int32_t n_threads;
+} mica_result;
+
+/** Generates from the session's history. The reply's tokens are appended to the history. Returns MICA_OK when the reply
+ * ended by itself, by a stop string, by max_tokens or (policy STOP) at the context's end: result->stop_reason says which.
+ * MICA_CANCELLED after a cancel. `result` is filled in every case. Allocates nothing between the first and last token. */
+MICA_API mica_status mica_session_generate(mica_session *session, const mica_generate_options *options, mica_result *result,
+                                           mica_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

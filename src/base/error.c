@@ -1,0 +1,59 @@
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static mica_status fail_v(mica_error *err, mica_status code, int64_t position, const char *format, va_list args)
+{
+    if (err) {
+        err->code = code;
+        err->position = position;
+        vsnprintf(err->message, sizeof err->message, format, args);
+    }
+    return code;
+}
+
+mica_status mica_fail(mica_error *err, mica_status code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fail_v(err, code, -1, format, args);
+    va_end(args);
+    return code;
+}
+
+mica_status mica_fail_at(mica_error *err, mica_status code, int64_t position, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fail_v(err, code, position, format, args);
+    va_end(args);
+    return code;
+}
+
+mica_status mica_fail_nomem(mica_error *err, size_t bytes, const char *what)
+{
+    return mica_fail(err, MICA_OUT_OF_MEMORY, "out of memory: the system refused %zu bytes for %s", bytes, what);
+}
+
+const char *mica_status_name(mica_status status)
+{
+    static const char *const names[] = {
+        [MICA_OK] = "MICA_OK",
+        [MICA_INVALID_ARGUMENT] = "MICA_INVALID_ARGUMENT",
+        [MICA_OUT_OF_MEMORY] = "MICA_OUT_OF_MEMORY",
+        [MICA_IO_ERROR] = "MICA_IO_ERROR",
+        [MICA_BAD_FILE] = "MICA_BAD_FILE",
+        [MICA_UNSUPPORTED] = "MICA_UNSUPPORTED",
+        [MICA_CONTEXT_FULL] = "MICA_CONTEXT_FULL",
+        [MICA_CANCELLED] = "MICA_CANCELLED",
+        [MICA_NON_FINITE] = "MICA_NON_FINITE",
+        [MICA_BAD_TEMPLATE] = "MICA_BAD_TEMPLATE",
+        [MICA_BAD_TEXT] = "MICA_BAD_TEXT",
+        [MICA_OVER_BUDGET] = "MICA_OVER_BUDGET",
+        [MICA_BAD_KERNELS] = "MICA_BAD_KERNELS",
+    };
+    size_t i = (size_t)status;
+    return i < sizeof names / sizeof *names && names[i] ? names[i] : "unknown status";
+}

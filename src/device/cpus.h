@@ -1,0 +1,26 @@
+/* cpus.h - which CPUs this process may and should use. Reads /proc and /sys under a root prefix; changes nothing.
+ * mica_thread_plan_default() and mica_thread_plan_all() of mica.h are implemented here.
+ */
+#ifndef MICA_DEVICE_CPUS_H
+#define MICA_DEVICE_CPUS_H
+#include "base/error.h"
+
+#define MICA_MAX_CPUS 1024
+
+typedef struct mica_cpu {
+    int id;
+    int capacity; /* cpu_capacity, or derived from cpuinfo_max_freq; 1024 for the fastest; 1024 if unknown */
+    int core;     /* CPUs with the same value share a physical core: the lowest sibling's id */
+} mica_cpu;
+
+/** CPUs that are online and allowed by the affinity mask (proc/self/status Cpus_allowed_list) and the cpuset cgroup. */
+typedef struct mica_cpu_set {
+    int n;
+    mica_cpu cpu[MICA_MAX_CPUS]; /* by id */
+    double quota;                /* CPUs that cgroup cpu.max / cfs_quota allows, the least along the path; 0: none */
+    char quota_source[160];      /* file that said so, for messages */
+} mica_cpu_set;
+
+mica_status mica_cpus_read(const char *sysroot, mica_cpu_set *set, mica_error *err);
+
+#endif

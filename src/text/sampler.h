@@ -1,0 +1,48 @@
+/* sampler.h - from logits to one token. Owns its scratch memory, sized once for the vocabulary; sampling allocates nothing.
+ *
+ * Order of the stages: logit bias, repetition/frequency/presence penalties, DRY, then (temperature 0) the best token, or
+ * top-k, typical, top-p, min-p, temperature, draw. Equal logits go to the lowest id. All arithmetic is in fixed order with
+ * mica's own exp/log (kern/), so the same logits and seed give the same token on every machine.
+ */
+#ifndef MICA_TEXT_SAMPLER_H
+#define MICA_TEXT_SAMPLER_H
+#include "base/error.h"
+
+typedef struct mica_sampler mica_sampler;
+
+/** Bytes that a sampler for this vocabulary and context length takes. */
+size_t mica_sampler_bytes(int32_t n_vocab, int32_t n_ctx);
+mica_status mica_sampler_new(int32_t n_vocab, int32_t n_ctx, mica_sampler **out, mica_error *err);
+void mica_sampler_free(mica_sampler *s);
+
+/** Checks every option against its range (the error names the field and the range) and starts a reply. Copies logit_bias into
+ * reserved memory (at most MICA_SAMPLER_MAX_BIAS entries). The seed that is used comes back in *seed. */
+#define MICA_SAMPLER_MAX_BIAS 4096
+mica_status mica_sampler_start(mica_sampler *s, const mica_sampling *options, int64_t *seed, mica_error *err);
+
+/** Chooses the next token. `history` (n tokens: prompt and reply so far) is what the penalties see. `logits` is not changed.
+ * MICA_NON_FINITE if a logit is NaN or +inf or none is finite. */
+mica_status mica_sampler_pick(mica_sampler *s, const float *logits, const int32_t *history, size_t n, int32_t *token,
+                              mica_error *err);
+
+/** The k most probable tokens and their natural log-probabilities in the unmodified distribution, best first; and the
+ * log-probability of `token`. tokens/logprobs have room for k. */
+void mica_sampler_top_logprobs(mica_sampler *s, const float *logits, int32_t token, int32_t k, int32_t *tokens,
+                               float *logprobs, float *token_logprob);
+
+/* Stop strings that may straddle tokens. The matcher holds back the longest suffix of the text that could still become a
+ * stop string. */
+#define MICA_STOP_MAX 32          /* stop strings */
+#define MICA_STOP_MAX_BYTES 1024  /* length of each */
+typedef struct mica_stop mica_stop;
+mica_status mica_stop_new(mica_stop **out, mica_error *err); /* all memory it will ever use */
+void mica_stop_free(mica_stop *m);
+mica_status mica_stop_start(mica_stop *m, const char *const *stop, size_t n_stop, mica_error *err);
+/** Feeds text; returns how many bytes are now free to emit and sets *out to them (borrowed until the next call);
+ * *hit becomes true when a stop string is complete: the bytes before it are returned, the rest is dropped. `n` is at most
+ * MICA_STOP_MAX_BYTES. */
+size_t mica_stop_push(mica_stop *m, const char *text, size_t n, const char **out, bool *hit);
+/** The end of the reply: what was held back. */
+size_t mica_stop_finish(mica_stop *m, const char **out);
+
+#endif
