@@ -126,12 +126,12 @@ typedef struct mica_model_info {
 
 MICA_API void mica_model_get_info(const mica_model *model, mica_model_info *info);
 
-/** Number of metadata entries, and entry `i` as text (arrays are shortened). Key is borrowed; *value is yours. */
+/** Number of metadata entries, and entry `i` as text (arrays are shortened). *key and *value are yours. */
 MICA_API size_t mica_model_metadata_count(const mica_model *model);
-MICA_API mica_status mica_model_metadata(const mica_model *model, size_t i, const char **key, char **value, mica_error *err);
+MICA_API mica_status mica_model_metadata(const mica_model *model, size_t i, char **key, char **value, mica_error *err);
 
 typedef struct mica_tensor_info {
-    const char *name; /* borrowed until the model is closed */
+    char name[72];
     const char *type; /* "Q4_K", static */
     int32_t n_dims;
     int64_t dims[4]; /* innermost first, as in the file */
@@ -194,9 +194,10 @@ MICA_API mica_status mica_thread_plan_all(const char *sysroot, mica_thread_plan 
 typedef struct mica_session mica_session;
 
 typedef enum mica_full_policy {
-    MICA_FULL_STOP = 0,      /* stop with MICA_CONTEXT_FULL / stop_reason "context" */
-    MICA_FULL_SHIFT = 1,     /* keep the first `keep_first` tokens, drop the oldest half of the rest, recompute, go on */
-    MICA_FULL_SUMMARISE = 2, /* ask on_summarise for replacement tokens for the dropped ones */
+    MICA_FULL_ERROR = 0,     /* nothing was chosen: the call fails with MICA_CONTEXT_FULL and says how much was needed */
+    MICA_FULL_STOP = 1,      /* a reply that reaches the end of the context ends there: MICA_OK, stop_reason "context" */
+    MICA_FULL_SHIFT = 2,     /* keep the first `keep_first` tokens, drop the oldest of the rest down to half, recompute, go on */
+    MICA_FULL_SUMMARISE = 3, /* as SHIFT, with tokens from on_summarise in place of the dropped ones */
 } mica_full_policy;
 
 /** What a policy dropped. Reported through on_context_event and counted in the result. */
@@ -340,7 +341,8 @@ typedef struct mica_result {
 
 /** Generates from the session's history. The reply's tokens are appended to the history. Returns MICA_OK when the reply
  * ended by itself, by a stop string, by max_tokens or (policy STOP) at the context's end: result->stop_reason says which.
- * MICA_CANCELLED after a cancel. `result` is filled in every case. Allocates nothing between the first and last token. */
+ * MICA_CONTEXT_FULL when it reached the context's end and no policy was chosen (the text so far was delivered).
+ * MICA_CANCELLED after a cancel; the session stays usable. `result` (may be NULL) is filled in every case. Allocates nothing between the first and last token. */
 MICA_API mica_status mica_session_generate(mica_session *session, const mica_generate_options *options, mica_result *result,
                                            mica_error *err);
 

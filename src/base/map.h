@@ -17,6 +17,10 @@ mica_status mica_map_open(const char *path, mica_map *map, mica_error *err);
  * but must be a multiple of 4 (tensor data is read in place); range checked against the file's size. */
 mica_status mica_map_open_fd(int fd, uint64_t offset, uint64_t length, const char *name, mica_map *map, mica_error *err);
 
+/** Unmaps, and zeroes *map. A zeroed map is fine. */
 void mica_map_close(mica_map *map);
+
+/** The path, or the last 120 bytes of a longer one: the part that messages show. */
+const char *mica_path_tail(const char *path);
 
 #endif

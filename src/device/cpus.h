@@ -15,12 +15,16 @@ typedef struct mica_cpu {
 
 /** CPUs that are online and allowed by the affinity mask (proc/self/status Cpus_allowed_list) and the cpuset cgroup. */
 typedef struct mica_cpu_set {
-    int n;
+    int n;        /* 0 if nothing could be found out */
+    int n_online; /* before affinity and cpuset; n if unknown */
     mica_cpu cpu[MICA_MAX_CPUS]; /* by id */
+    bool from_frequency;         /* capacities come from cpuinfo_max_freq, which hides that slow cores also do less a cycle */
     double quota;                /* CPUs that cgroup cpu.max / cfs_quota allows, the least along the path; 0: none */
     char quota_source[160];      /* file that said so, for messages */
 } mica_cpu_set;
 
+/** Missing and damaged files count as "unknown", not as errors: only a system root that is no folder is one. Of more than
+ * MICA_MAX_CPUS usable CPUs the first ones are taken. */
 mica_status mica_cpus_read(const char *sysroot, mica_cpu_set *set, mica_error *err);
 
 #endif

@@ -33,7 +33,8 @@ typedef struct mica_gguf_tensor {
     const mica_quant *quant; /* its type; never NULL */
     int32_t n_dims;
     int64_t dims[4];     /* innermost first, padded with 1 */
-    const uint8_t *data; /* in the mapping; n_bytes of it are inside the file; aligned to general.alignment */
+    const uint8_t *data; /* in the mapping; n_bytes of it are inside the file; aligned to general.alignment from the
+                          * file's start, so in memory too, unless it is a part of another file: then to 4 */
     uint64_t n_bytes;
     int part; /* which file of a split model */
 } mica_gguf_tensor;
@@ -56,7 +57,7 @@ const mica_gguf_value *mica_gguf_find(const mica_gguf *g, const char *key);
 
 /* Typed getters. Absent: *out is left as it was and MICA_OK returned (set the default beforehand), or MICA_BAD_FILE when
  * `required`. A value of another kind, or outside the range of *out, is MICA_BAD_FILE with key and offset. Integers of every
- * width are accepted where they fit. */
+ * width are accepted where they fit; get_f32 takes f32 and f64, and refuses NaN and infinities. */
 mica_status mica_gguf_get_i64(const mica_gguf *g, const char *key, bool required, int64_t min, int64_t max, int64_t *out,
                               mica_error *err);
 mica_status mica_gguf_get_f32(const mica_gguf *g, const char *key, bool required, float *out, mica_error *err);

@@ -1,0 +1,31 @@
+/* sysfile.h - bounded reads of the small text files of /proc, /sys and cgroups, under a root prefix. The contents are not
+ * trusted: a fake tree may hold anything. Called by the rest of src/device.
+ *
+ * `sysroot` is a folder that stands for /, NULL or "" for the real one. Paths begin with '/'. */
+#ifndef MICA_DEVICE_SYSFILE_H
+#define MICA_DEVICE_SYSFILE_H
+#include "base/error.h"
+
+/* Longest path, root prefix included. cgroup paths may be long; the kernel's PATH_MAX. */
+#define MICA_SYSPATH_MAX 4096
+
+/** Fails unless sysroot is NULL, "" or a folder of reasonable length: a mistyped one must not look like an empty machine. */
+mica_status mica_sysroot_check(const char *sysroot, mica_error *err);
+
+/** Reads the whole file as terminated text. False if it is missing, unreadable, not a regular file, or does not fit. */
+bool mica_sysfile_read(const char *sysroot, const char *path, char *text, size_t capacity);
+
+/** Reads a file that begins with a decimal number, see mica_text_int(). */
+bool mica_sysfile_int(const char *sysroot, const char *path, int64_t *value);
+
+/** The text after "key:" (blanks skipped) at the start of a line; NULL if there is none. Not terminated at the line's end. */
+const char *mica_text_field(const char *text, const char *key);
+
+/** A decimal number, perhaps negative, after blanks. False if there is none, if it does not fit, or if a letter follows
+ * directly. *end (may be NULL) is where it stopped. */
+bool mica_text_int(const char *text, int64_t *value, const char **end);
+
+/** Copies the last capacity - 1 bytes of a path at most: of a long one the end says more, the file's name is there. */
+void mica_path_tail(char *out, size_t capacity, const char *path);
+
+#endif

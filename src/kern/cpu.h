@@ -1,0 +1,9 @@
+/* cpu.h - what this CPU can run. */
+#ifndef MICA_KERN_CPU_H
+#define MICA_KERN_CPU_H
+#include <stdbool.h>
+
+bool mica_cpu_always(void);
+bool mica_cpu_has_avx2(void); /* AVX2, FMA, F16C and an operating system that saves their registers */
+
+#endif

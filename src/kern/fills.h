@@ -1,0 +1,15 @@
+/* fills.h - the fill function of every instruction set that this build has. */
+#ifndef MICA_KERN_FILLS_H
+#define MICA_KERN_FILLS_H
+#include "kern/kern.h"
+
+void mica_kernels_fill_portable(mica_kernels *k);
+
+#if defined(__x86_64__)
+#define MICA_ISA_NAMES "portable, avx2"
+void mica_kernels_fill_avx2(mica_kernels *k);
+#else
+#define MICA_ISA_NAMES "portable"
+#endif
+
+#endif

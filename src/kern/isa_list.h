@@ -1,0 +1,5 @@
+/* One row an instruction set, weakest first. ISA(name, supported, fill, condition on the build) */
+ISA("portable", mica_cpu_always, mica_kernels_fill_portable)
+#if defined(__x86_64__)
+ISA("avx2", mica_cpu_has_avx2, mica_kernels_fill_avx2)
+#endif

@@ -1,0 +1,165 @@
+/* vector.c - the definition of everything in the forward pass that is not a matrix product. */
+#include <math.h>
+#include <string.h>
+
+#include "kern/fills.h"
+#include "kern/fmath.h"
+#include "kern/ref/dot16.h"
+#include "kern/ref/ref.h"
+
+/* Blocks smaller than this quantise to zero: 127 / amax must not overflow. */
+#define TINY_BITS 0x0B000000u /* 2.5e-32 */
+
+/* The largest |x| as bits: an integer maximum is exact in any order and sees NaN and infinity as the largest values. */
+static uint32_t max_abs_bits(const float *x, int64_t n)
+{
+    uint32_t max = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits = mica_f32_bits(x[i]) & 0x7FFFFFFFu;
+        max = bits > max ? bits : max;
+    }
+    return max;
+}
+
+static void quantize_block(const float *x, int64_t block, int8_t *q, float *d, int16_t *sum)
+{
+    uint32_t max = max_abs_bits(x, block);
+    bool finite = max < 0x7F800000u;
+    if (!finite || max < TINY_BITS) {
+        memset(q, 0, (size_t)block);
+        memset(sum, 0, (size_t)block / 16 * sizeof *sum);
+        *d = finite ? 0.0f : mica_bits_f32(0x7FC00000u);
+        return;
+    }
+    float amax = mica_bits_f32(max), inverse = 127.0f / amax;
+    *d = amax / 127.0f;
+    for (int64_t j = 0; j < block / 16; j++) {
+        int32_t s = 0;
+        for (int64_t i = 16 * j; i < 16 * j + 16; i++) {
+            int32_t v = (int32_t)rintf(x[i] * inverse); /* |v| <= 127: the product rounds to at most 127.00001 */
+            q[i] = (int8_t)v;
+            s += v;
+        }
+        sum[j] = (int16_t)s;
+    }
+}
+
+static void quantize32(const float *x, int64_t k, int8_t *q, float *d, int16_t *sum)
+{
+    for (int64_t i = 0; i < k; i += 32)
+        quantize_block(x + i, 32, q + i, d + i / 32, sum + i / 16);
+}
+
+static void quantize256(const float *x, int64_t k, int8_t *q, float *d, int16_t *sum)
+{
+    for (int64_t i = 0; i < k; i += 256)
+        quantize_block(x + i, 256, q + i, d + i / 256, sum + i / 16);
+}
+
+static void f16_to_f32(const uint16_t *in, float *out, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        out[i] = mica_f16_to_f32(in[i]);
+}
+
+static void f32_to_f16(const float *in, uint16_t *out, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        out[i] = mica_f32_to_f16(in[i]);
+}
+
+static void rmsnorm(const float *x, const float *w, float eps, float *out, int64_t n)
+{
+    float s = 1.0f / sqrtf(mica_dot16(x, x, n) / (float)n + eps);
+    for (int64_t i = 0; i < n; i++)
+        out[i] = (x[i] * s) * w[i];
+}
+
+static void add(float *x, const float *y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = x[i] + y[i];
+}
+
+static void silu_mul(const float *gate, const float *up, float *out, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        out[i] = gate[i] / (1.0f + mica_expf(-gate[i])) * up[i];
+}
+
+/* tanh(x) = 1 - 2 / (e^2x + 1): loses relative accuracy near 0 only, where softcap and GELU do not need it. */
+static float tanh_fixed(float x) { return 1.0f - 2.0f / (mica_expf(x + x) + 1.0f); }
+
+static void gelu_mul(const float *gate, const float *up, float *out, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float x = gate[i];
+        float inner = 0.797884561f * (x * fmaf(0.044715f * x, x, 1.0f)); /* sqrt(2/pi) (x + 0.044715 x^3) */
+        out[i] = ((0.5f * x) * (1.0f + tanh_fixed(inner))) * up[i];
+    }
+}
+
+static void rope(float *x, const float *cs, int64_t n, bool neox)
+{
+    int64_t half = n / 2;
+    for (int64_t i = 0; i < half; i++) {
+        float *a = neox ? x + i : x + 2 * i, *b = neox ? x + i + half : x + 2 * i + 1;
+        float u = *a, v = *b, c = cs[i], s = cs[half + i];
+        *a = fmaf(u, c, -(v * s));
+        *b = fmaf(u, s, v * c);
+    }
+}
+
+static void qk(const float *q, const float *k, int64_t n_t, int64_t dim, float scale, float *s)
+{
+    for (int64_t t = 0; t < n_t; t++)
+        s[t] = mica_dot16(q, k + t * dim, dim) * scale;
+}
+
+static void softcap(float *s, float cap, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        s[i] = cap * tanh_fixed(s[i] / cap);
+}
+
+static float exp_sum(float *s, float max, int64_t n)
+{
+    float p[16] = {0};
+    for (int64_t i = 0; i < n; i++) {
+        s[i] = mica_expf(s[i] - max);
+        p[i & 15] = p[i & 15] + s[i];
+    }
+    return mica_tree16(p);
+}
+
+static void pv(float *o, float alpha, const float *p, const float *v, int64_t n_t, int64_t dim)
+{
+    for (int64_t i = 0; i < dim; i++) {
+        float acc = o[i] * alpha;
+        for (int64_t t = 0; t < n_t; t++)
+            acc = fmaf(p[t], v[t * dim + i], acc);
+        o[i] = acc;
+    }
+}
+
+static void scale(float *x, float a, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = x[i] * a;
+}
+
+static float max(const float *x, int64_t n)
+{
+    float best = x[0];
+    for (int64_t i = 1; i < n; i++)
+        best = x[i] > best || best != best ? x[i] : best;
+    return best;
+}
+
+void mica_kernels_fill_portable(mica_kernels *k)
+{
+    *k = (mica_kernels){.name = "portable", .quantize32 = quantize32, .quantize256 = quantize256, .f16_to_f32 = f16_to_f32,
+                        .f32_to_f16 = f32_to_f16, .rmsnorm = rmsnorm, .add = add, .silu_mul = silu_mul, .gelu_mul = gelu_mul,
+                        .rope = rope, .qk = qk, .softcap = softcap, .exp_sum = exp_sum, .pv = pv, .scale = scale, .max = max};
+    mica_ref_fill_matmul(k);
+}

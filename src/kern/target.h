@@ -1,0 +1,17 @@
+/* target.h - compiles the functions between MICA_TARGET_BEGIN and MICA_TARGET_END for an instruction set, whatever the flags of
+ * the build, so that one plain `cc` line builds every kernel set. */
+#ifndef MICA_KERN_TARGET_H
+#define MICA_KERN_TARGET_H
+
+#define MICA_PRAGMA(text) _Pragma(#text)
+#if defined(__clang__)
+#define MICA_TARGET_BEGIN(features) MICA_PRAGMA(clang attribute push(__attribute__((target(features))), apply_to = function))
+#define MICA_TARGET_END MICA_PRAGMA(clang attribute pop)
+#else
+#define MICA_TARGET_BEGIN(features) MICA_PRAGMA(GCC push_options) MICA_PRAGMA(GCC target(features))
+#define MICA_TARGET_END MICA_PRAGMA(GCC pop_options)
+#endif
+
+#define MICA_INLINE static inline __attribute__((always_inline))
+
+#endif

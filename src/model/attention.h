@@ -1,0 +1,15 @@
+/* attention.h - attention over the KV cache, in tiles of fixed absolute positions. Called by forward.c on every thread. */
+#ifndef MICA_MODEL_ATTENTION_H
+#define MICA_MODEL_ATTENTION_H
+#include "model/forward.h"
+
+#define MICA_ATTN_TILE 64 /* positions; fixed by the numerics law: the online softmax is updated tile by tile */
+
+/** Scratch of one thread. */
+size_t mica_attention_scratch(const mica_hparams *h);
+
+/** e->attn = softmax(q k / sqrt(d)) v for the n tokens at pos of a layer, whose q is in e->q and whose k, v are in the cache. All
+ * threads call it; they share the work by mica_pool_next(). */
+void mica_attention(const mica_exec *e, int32_t layer, int32_t n, int32_t pos, void *scratch);
+
+#endif

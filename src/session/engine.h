@@ -1,0 +1,24 @@
+/* engine.h - the inside of a mica_model: everything about a model that sessions share. Immutable after opening. */
+#ifndef MICA_SESSION_ENGINE_H
+#define MICA_SESSION_ENGINE_H
+#include <stdatomic.h>
+
+#include "kern/kern.h"
+#include "model/weights.h"
+#include "text/chat.h"
+#include "text/vocab.h"
+
+struct mica_model {
+    atomic_int references;
+    mica_gguf *gguf;
+    mica_weights weights;
+    mica_kernels kernels;
+    mica_vocab *vocab;
+    char *chat_template;       /* text, "" if none */
+    mica_template *compiled;   /* NULL if none, or if it does not compile: */
+    mica_error template_error; /* then why */
+    char *architecture, *name; /* terminated copies */
+    double load_ms;
+};
+
+#endif

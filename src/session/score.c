@@ -1,0 +1,54 @@
+/* score.c - the logits of many positions: for perplexity and tests. */
+#include <sys/mman.h>
+
+#include "base/mem.h"
+#include "session/session.h"
+
+#define SCORE_ROWS 32 /* positions whose logits are computed together */
+
+/* Hands out the logits of positions [from, from + n). */
+static mica_status score_rows(mica_session *s, mica_exec *e, int32_t from, int32_t n,
+                              int (*on_logits)(void *user, size_t position, const float *logits), void *user, mica_error *err)
+{
+    mica_forward(e, s->tokens + from, n, from, 0);
+    s->n_computed = from + n;
+    for (int32_t i = 0; i < n; i++)
+        if (on_logits(user, (size_t)(from + i), e->logits + (size_t)i * (size_t)s->model->weights.h.n_vocab))
+            return mica_fail(err, MICA_CANCELLED, "scoring was stopped at position %d", from + i);
+    return MICA_OK;
+}
+
+mica_status mica_session_score(mica_session *s, const int32_t *tokens, size_t n, size_t first,
+                               int (*on_logits)(void *user, size_t position, const float *logits), void *user, mica_error *err)
+{
+    int32_t n_vocab = s->model->weights.h.n_vocab;
+    if (n == 0 || n > (size_t)s->options.n_ctx || first >= n)
+        return mica_fail(err, n ? MICA_CONTEXT_FULL : MICA_INVALID_ARGUMENT,
+                         "%zu tokens scored from position %zu do not fit a context of %d", n, first, s->options.n_ctx);
+    for (size_t i = 0; i < n; i++)
+        if (tokens[i] < 0 || tokens[i] >= n_vocab)
+            return mica_fail(err, MICA_INVALID_ARGUMENT, "token %d at index %zu is not in the vocabulary of %d", tokens[i], i, n_vocab);
+
+    size_t bytes = mica_exec_bytes(&s->model->weights, SCORE_ROWS, SCORE_ROWS, s->options.n_threads);
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return mica_fail_nomem(err, bytes, "the logits of a scored text");
+    mica_exec e = {.w = s->exec.w, .kern = s->exec.kern, .pool = s->pool, .kv = s->exec.kv, .chunk = SCORE_ROWS, .logits_max = SCORE_ROWS};
+    mica_exec_layout(&e, memory, s->options.n_threads, s->options.n_ctx);
+
+    mica_status status = MICA_OK;
+    int32_t total = (int32_t)n;
+    for (int32_t i = 0; i < total; i++)
+        s->tokens[i] = tokens[i];
+    s->n_tokens = total;
+    s->n_computed = 0;
+    s->logits_valid = false;
+    for (int32_t pos = 0, step; pos < (int32_t)first; pos += step) {
+        step = (int32_t)first - pos < s->exec.chunk ? (int32_t)first - pos : s->exec.chunk;
+        mica_forward(&s->exec, s->tokens + pos, step, pos, step);
+    }
+    for (int32_t pos = (int32_t)first; pos < total && !status; pos += SCORE_ROWS)
+        status = score_rows(s, &e, pos, total - pos < SCORE_ROWS ? total - pos : SCORE_ROWS, on_logits, user, err);
+    munmap(memory, bytes);
+    return status;
+}

@@ -1,0 +1,53 @@
+/* session.h - the inside of a mica_session: one conversation.
+ *
+ * Invariants:
+ *  1. tokens[0..n_tokens) is the history; its first n_computed tokens are in the KV cache. n_computed <= n_tokens <= n_ctx.
+ *  2. logits_valid: exec.logits are those after token n_tokens - 1, and n_computed == n_tokens.
+ *  3. Nothing is allocated after mica_session_new() but what mica_session_prompt() needs to tokenise.
+ * Used by one thread at a time; `cancelled` by any.
+ */
+#ifndef MICA_SESSION_SESSION_H
+#define MICA_SESSION_SESSION_H
+#include <stdatomic.h>
+
+#include "model/forward.h"
+#include "session/engine.h"
+#include "text/sampler.h"
+
+#define MICA_SESSION_PIECE 4096 /* bytes of the longest piece that can be streamed */
+
+struct mica_session {
+    mica_model *model;
+    mica_session_options options; /* resolved: no field is 0 for "default" any more */
+    mica_thread_plan threads;
+    mica_pool *pool;
+    mica_exec exec;
+    mica_sampler *sampler;
+    mica_stop *stop;
+    void *memory; /* KV cache and workspace, one mapping */
+    size_t memory_bytes;
+    char *sysroot;
+
+    int32_t *tokens; /* [n_ctx] */
+    int32_t *next;   /* [n_ctx] the history being composed by a full-context policy */
+    int64_t *itl_ns; /* [n_ctx] times between tokens of the running reply */
+    int64_t *sorted; /* [n_ctx] for percentiles */
+    int32_t n_tokens, n_computed;
+    bool logits_valid;
+    atomic_bool cancelled;
+
+    /* metrics of the request that is under way: from the first sync after a reply to the next reply */
+    int64_t request_ns;   /* when it was accepted; 0: none */
+    int64_t prefill_ns;   /* spent computing prompt tokens */
+    int32_t prefill_n;    /* prompt tokens computed */
+    int32_t cached_n, dropped_n;
+};
+
+/** Computes what of the history is not in the cache yet, in chunks; leaves logits_valid. */
+mica_status mica_session_compute(mica_session *s, mica_error *err);
+
+/** Applies the full-context policy to tokens[0..n) (n > what fits) and makes the shorter sequence the history, uncomputed beyond
+ * the common prefix. MICA_CONTEXT_FULL when the policy is to fail or to stop. */
+mica_status mica_session_shrink(mica_session *s, const int32_t *tokens, size_t n, mica_error *err);
+
+#endif

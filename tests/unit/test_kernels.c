@@ -1,0 +1,342 @@
+/* Every kernel of every instruction set that this CPU runs against the portable one, by memcmp: all sizes and tails, extremes,
+ * denormals, infinities and NaNs in the scales. In the manner of dav1d's checkasm. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/rng.h"
+#include "kern/kern.h"
+
+static mica_rng rng;
+
+static float uniform(float scale) { return (float)(mica_rng_unit(&rng) * 2.0 - 1.0) * scale; }
+
+/* Mostly ordinary numbers, some hostile ones. */
+static float hostile(int kind)
+{
+    static const float odd[] = {0.0f, -0.0f, 1e-38f, -1e-42f, 3e38f, -3e38f, INFINITY, -INFINITY, NAN};
+    size_t n = kind == 0 ? 0 : kind == 1 ? 6 : sizeof odd / sizeof *odd;
+    if (n && mica_rng_next(&rng) % 16 == 0)
+        return odd[mica_rng_next(&rng) % n];
+    return uniform(mica_rng_next(&rng) % 4 == 0 ? 80.0f : 2.0f);
+}
+
+/* Bits are equal, or both are NaN (whose payload no law fixes). */
+static bool same(const float *a, const float *b, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (memcmp(a + i, b + i, 4) != 0 && !(isnan(a[i]) && isnan(b[i])))
+            return false;
+    return true;
+}
+
+static void each_set(void (*test)(const mica_kernels *k, const mica_kernels *ref))
+{
+    mica_kernels ref, k;
+    mica_error err;
+    assert_int_equal(mica_kernels_choose("portable", &ref, &err), MICA_OK);
+    for (size_t i = 1; i < mica_isa_count(); i++) {
+        if (!mica_isa_at(i)->supported()) {
+            print_message("%s: this CPU cannot run it\n", mica_isa_at(i)->name);
+            continue;
+        }
+        mica_rng_seed(&rng, 7);
+        if (mica_kernels_choose(mica_isa_at(i)->name, &k, &err))
+            fail_msg("%s", err.message);
+        print_message("%s: native\n", k.name);
+        test(&k, &ref);
+    }
+}
+
+/* ---- matrix products ---- */
+
+typedef struct activations {
+    float *f, *d;
+    int8_t *q;
+    int16_t *sum;
+    mica_act act;
+} activations;
+
+static activations make_activations(const mica_kernels *ref, int32_t n, int64_t k, int32_t block, int kind)
+{
+    activations a;
+    size_t total = (size_t)n * (size_t)k;
+    a.f = malloc(total * 4);
+    a.d = malloc(total * 4);
+    a.q = malloc(total);
+    a.sum = malloc(total / 8 + 16);
+    for (size_t i = 0; i < total; i++)
+        a.f[i] = kind == 2 ? hostile(mica_rng_next(&rng) % 4096 == 0 ? 2 : 0) : hostile(kind);
+    for (int64_t t = 0; t < n && block > 1; t++)
+        (block == 32 ? ref->quantize32 : ref->quantize256)(a.f + t * k, k, a.q + t * k, a.d + t * k / block, a.sum + t * k / 16);
+    if (kind == 1) /* the largest integer sums */
+        for (size_t i = 0; i < total && block > 1; i++)
+            a.q[i] = mica_rng_next(&rng) & 1 ? 127 : -127;
+    for (size_t j = 0; j < total / 16 && kind == 1 && block > 1; j++) {
+        int s = 0;
+        for (size_t i = 16 * j; i < 16 * j + 16; i++)
+            s += a.q[i];
+        a.sum[j] = (int16_t)s;
+    }
+    a.act = (mica_act){.n = n, .k = k, .block = block, .f = a.f, .q = a.q, .d = a.d, .sum = a.sum};
+    return a;
+}
+
+static void free_activations(activations *a)
+{
+    free(a->f);
+    free(a->d);
+    free(a->q);
+    free(a->sum);
+}
+
+/* kind 0: encoded from floats; 1: all bits set (extremes); 2: random bytes (any scale, inf and NaN too). */
+static uint8_t *make_weights(const mica_quant *quant, int64_t rows, int64_t k, int kind)
+{
+    size_t row_bytes = mica_quant_bytes(quant, (size_t)k), bytes = (size_t)rows * row_bytes;
+    uint8_t *w = malloc(bytes);
+    float *row = malloc((size_t)k * 4);
+    for (size_t i = 0; i < bytes; i++)
+        w[i] = kind == 1 ? 0xFF : (uint8_t)mica_rng_next(&rng);
+    for (int64_t r = 0; r < rows && kind != 2; r++) {
+        for (int64_t i = 0; i < k; i++)
+            row[i] = uniform(1.0f);
+        if (kind == 0)
+            quant->encode(row, NULL, w + (size_t)r * row_bytes, (size_t)k);
+    }
+    free(row);
+    return w;
+}
+
+static void check_matmul(const mica_kernels *k, const mica_kernels *ref, const mica_quant *quant, int64_t rows, int64_t cols,
+                         int32_t n, int kind)
+{
+    uint8_t *w = make_weights(quant, rows, cols, kind);
+    activations a = make_activations(ref, n, cols, mica_act_block(quant), kind);
+    size_t total = (size_t)n * (size_t)(rows + 3);
+    float *got = malloc(total * 4), *want = malloc(total * 4);
+    void *scratch = aligned_alloc(64, MICA_MATMUL_SCRATCH);
+    for (size_t i = 0; i < total; i++)
+        got[i] = want[i] = 123.0f; /* padding that must stay */
+    mica_matmul m = {.quant = quant, .w = w, .row_bytes = mica_quant_bytes(quant, (size_t)cols), .x = &a.act, .out = want,
+                     .out_stride = rows + 3};
+    int64_t split = rows / 3; /* any split of the rows gives the same */
+    ref->matmul[quant->type](&m, 0, rows, scratch);
+    m.out = got;
+    k->matmul[quant->type](&m, 0, split, scratch);
+    k->matmul[quant->type](&m, split, rows, scratch);
+    if (!same(got, want, (int64_t)total))
+        fail_msg("%s %s: %lld x %lld, %d tokens, kind %d differs from portable", k->name, quant->name, (long long)rows,
+                 (long long)cols, n, kind);
+    free(w);
+    free(got);
+    free(want);
+    free(scratch);
+    free_activations(&a);
+}
+
+static void matmuls(const mica_kernels *k, const mica_kernels *ref)
+{
+    static const int32_t tokens[] = {1, 2, 3, 4, 5, 7, 8, 9, 16, 33};
+    static const int64_t rows[] = {1, 7, 8, 16, 27, 40};
+    static const int64_t blocks[] = {1, 2, 3, 5, 9};
+    for (uint32_t type = 0; type < MICA_TYPE_COUNT; type++) {
+        const mica_quant *quant = mica_quant_of(type);
+        for (size_t i = 0; quant && i < 60; i++) {
+            int64_t unit = quant->block_weights == 1 ? 13 : quant->block_weights;
+            int64_t count = quant->block_weights == 32 ? blocks[i % 5] * 3 + (int64_t)i % 2 * 20 : blocks[i % 5];
+            check_matmul(k, ref, quant, rows[i % 6], unit * count, tokens[i % 10], (int)(i % 3));
+        }
+    }
+}
+
+static void test_matmul(void **state)
+{
+    (void)state;
+    each_set(matmuls);
+}
+
+/* ---- vectors ---- */
+
+#define MAX_N 700
+
+typedef struct vectors {
+    float a[MAX_N], b[MAX_N], w[MAX_N], got[MAX_N], want[MAX_N];
+} vectors;
+
+static void fill(vectors *v, int64_t n, int kind)
+{
+    for (int64_t i = 0; i < n; i++) {
+        v->a[i] = hostile(kind);
+        v->b[i] = hostile(kind);
+        v->w[i] = uniform(2.0f);
+    }
+    memset(v->got, 0, sizeof v->got);
+    memset(v->want, 0, sizeof v->want);
+}
+
+static void elementwise(const mica_kernels *k, const mica_kernels *ref)
+{
+    static vectors v;
+    for (int64_t n = 1; n < 150; n++) {
+        for (int kind = 0; kind < 3; kind++) {
+            fill(&v, n, kind);
+            k->rmsnorm(v.a, v.w, 1e-6f, v.got, n);
+            ref->rmsnorm(v.a, v.w, 1e-6f, v.want, n);
+            assert_true(same(v.got, v.want, MAX_N));
+            k->silu_mul(v.a, v.b, v.got, n);
+            ref->silu_mul(v.a, v.b, v.want, n);
+            assert_true(same(v.got, v.want, MAX_N));
+            k->gelu_mul(v.a, v.b, v.got, n);
+            ref->gelu_mul(v.a, v.b, v.want, n);
+            assert_true(same(v.got, v.want, MAX_N));
+            k->add(v.got, v.b, n);
+            ref->add(v.want, v.b, n);
+            assert_true(same(v.got, v.want, MAX_N));
+            k->scale(v.got, 0.37f, n);
+            ref->scale(v.want, 0.37f, n);
+            assert_true(same(v.got, v.want, MAX_N));
+            float x = k->max(v.a, n), y = ref->max(v.a, n);
+            assert_true(x == y || (isnan(x) && isnan(y))); /* the sign of a zero is not fixed */
+        }
+    }
+}
+
+static void test_elementwise(void **state)
+{
+    (void)state;
+    each_set(elementwise);
+}
+
+static void quantisation(const mica_kernels *k, const mica_kernels *ref)
+{
+    static float x[1024];
+    int8_t q[2][1024];
+    float d[2][32];
+    int16_t sum[2][64];
+    for (int round = 0; round < 3000; round++) {
+        float scale = ldexpf(1.0f, (int)(mica_rng_next(&rng) % 240) - 130);
+        for (int i = 0; i < 1024; i++)
+            x[i] = round % 3 == 2 && mica_rng_next(&rng) % 200 == 0 ? hostile(2) : uniform(scale);
+        for (int i = 0; round % 5 == 0 && i < 1024; i++) /* exact ties */
+            x[i] = (float)((int)(mica_rng_next(&rng) % 255) - 127) * 0.5f + (i % 32 == 0 ? 127.0f : 0.0f);
+        for (int block = 32; block <= 256; block += 224) {
+            memset(d, 0, sizeof d);
+            (block == 32 ? k->quantize32 : k->quantize256)(x, 1024, q[0], d[0], sum[0]);
+            (block == 32 ? ref->quantize32 : ref->quantize256)(x, 1024, q[1], d[1], sum[1]);
+            assert_memory_equal(q[0], q[1], sizeof q[0]);
+            assert_memory_equal(sum[0], sum[1], sizeof sum[0]);
+            assert_true(same(d[0], d[1], 32));
+        }
+    }
+}
+
+static void test_quantisation(void **state)
+{
+    (void)state;
+    each_set(quantisation);
+}
+
+static void halves(const mica_kernels *k, const mica_kernels *ref)
+{
+    static uint16_t h[65536], back[65536], want_h[65536];
+    static float f[65536], want[65536];
+    for (int i = 0; i < 65536; i++)
+        h[i] = (uint16_t)i;
+    k->f16_to_f32(h, f, 65535);
+    ref->f16_to_f32(h, want, 65535);
+    assert_true(same(f, want, 65535));
+    for (int i = 0; i < 65536; i++)
+        f[i] = mica_rng_next(&rng) & 1 ? hostile(2) : ldexpf(uniform(1.0f), (int)(mica_rng_next(&rng) % 60) - 40);
+    k->f32_to_f16(f, back, 65533);
+    ref->f32_to_f16(f, want_h, 65533);
+    for (int i = 0; i < 65533; i++)
+        assert_true(back[i] == want_h[i] || isnan(f[i]));
+}
+
+static void test_halves(void **state)
+{
+    (void)state;
+    each_set(halves);
+}
+
+static void ropes(const mica_kernels *k, const mica_kernels *ref)
+{
+    static vectors v;
+    for (int64_t n = 2; n <= 256; n += 2) {
+        for (int neox = 0; neox < 2; neox++) {
+            fill(&v, n, 0);
+            memcpy(v.got, v.a, sizeof v.a);
+            memcpy(v.want, v.a, sizeof v.a);
+            k->rope(v.got, v.b, n, neox);
+            ref->rope(v.want, v.b, n, neox);
+            assert_true(same(v.got, v.want, n));
+        }
+    }
+}
+
+static void test_rope(void **state)
+{
+    (void)state;
+    each_set(ropes);
+}
+
+static void attention(const mica_kernels *k, const mica_kernels *ref)
+{
+    static const int64_t dims[] = {8, 16, 20, 32, 64, 72, 80, 96, 128, 256};
+    static float q[256], kv[64 * 256], s[2][64], o[2][256];
+    for (int round = 0; round < 400; round++) {
+        int64_t dim = dims[round % 10], n = 1 + (int64_t)(mica_rng_next(&rng) % 64);
+        for (int64_t i = 0; i < dim; i++) {
+            q[i] = hostile(round % 3);
+            o[0][i] = o[1][i] = uniform(1.0f);
+        }
+        for (int64_t i = 0; i < n * dim; i++)
+            kv[i] = uniform(2.0f);
+        k->qk(q, kv, n, dim, 0.125f, s[0]);
+        ref->qk(q, kv, n, dim, 0.125f, s[1]);
+        assert_true(same(s[0], s[1], n));
+        k->softcap(s[0], 50.0f, n);
+        ref->softcap(s[1], 50.0f, n);
+        assert_true(same(s[0], s[1], n));
+        float max = ref->max(s[1], n), a = k->exp_sum(s[0], max, n), b = ref->exp_sum(s[1], max, n);
+        assert_true(same(&a, &b, 1));
+        assert_true(same(s[0], s[1], n));
+        k->pv(o[0], 0.3f, s[0], kv, n, dim);
+        ref->pv(o[1], 0.3f, s[1], kv, n, dim);
+        assert_true(same(o[0], o[1], dim));
+    }
+}
+
+static void test_attention(void **state)
+{
+    (void)state;
+    each_set(attention);
+}
+
+static void test_choosing(void **state)
+{
+    (void)state;
+    mica_kernels k;
+    mica_error err;
+    assert_int_equal(mica_kernels_choose("sse9", &k, &err), MICA_BAD_KERNELS);
+    assert_non_null(strstr(err.message, "portable"));
+    assert_int_equal(mica_kernels_choose(NULL, &k, &err), MICA_OK);
+    for (uint32_t type = 0; type < MICA_TYPE_COUNT; type++)
+        assert_int_equal(mica_quant_of(type) != NULL, k.matmul[type] != NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_matmul), cmocka_unit_test(test_elementwise), cmocka_unit_test(test_quantisation),
+        cmocka_unit_test(test_halves), cmocka_unit_test(test_rope),        cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_choosing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
