@@ -1,6 +1,7 @@
 #include "device/cpus.h"
 #include "device/cgroup.h"
 #include "device/cpulist.h"
+#include "base/map.h"
 #include "device/sysfile.h"
 
 #include <sched.h>
@@ -145,7 +146,7 @@ static void lower_quota(mica_cpu_set *set, int64_t quota, int64_t period, const 
     if (set->quota > 0 && cpus >= set->quota)
         return;
     set->quota = cpus;
-    mica_path_tail(set->quota_source, sizeof set->quota_source, source);
+    snprintf(set->quota_source, sizeof set->quota_source, "%s", mica_path_tail(source));
 }
 
 /** cpu.max: "QUOTA PERIOD" in µs, "max PERIOD" for none; the period may be left out and is 100 ms then. */

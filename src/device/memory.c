@@ -1,5 +1,6 @@
 #include "device/memory.h"
 #include "device/cgroup.h"
+#include "base/map.h"
 #include "device/sysfile.h"
 
 #include <inttypes.h>
@@ -21,7 +22,7 @@ static void lower(lowest *low, int64_t bytes, const char *source)
     if (low->bytes >= 0 && bytes >= low->bytes)
         return;
     low->bytes = bytes;
-    mica_path_tail(low->source, sizeof low->source, source);
+    snprintf(low->source, sizeof low->source, "%s", mica_path_tail(source));
 }
 
 /** "NUMBER kB" as bytes; false if it is anything else or too large. */

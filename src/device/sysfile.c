@@ -98,13 +98,3 @@ bool mica_text_int(const char *text, int64_t *value, const char **end)
         *end = p;
     return true;
 }
-
-void mica_path_tail(char *out, size_t capacity, const char *path)
-{
-    size_t length = strlen(path);
-    if (length > capacity - 1) {
-        path += length - (capacity - 1);
-        length = capacity - 1;
-    }
-    memcpy(out, path, length + 1);
-}

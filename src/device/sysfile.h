@@ -25,7 +25,4 @@ const char *mica_text_field(const char *text, const char *key);
  * directly. *end (may be NULL) is where it stopped. */
 bool mica_text_int(const char *text, int64_t *value, const char **end);
 
-/** Copies the last capacity - 1 bytes of a path at most: of a long one the end says more, the file's name is there. */
-void mica_path_tail(char *out, size_t capacity, const char *path);
-
 #endif

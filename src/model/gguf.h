@@ -46,7 +46,7 @@ typedef struct mica_gguf mica_gguf;
 mica_status mica_gguf_open(const char *path, mica_gguf **out, mica_error *err);
 /** Opens a part of an open file; a split model is refused here (its other parts have no name). */
 mica_status mica_gguf_open_fd(int fd, uint64_t offset, uint64_t length, mica_gguf **out, mica_error *err);
-/** Opens bytes in memory, borrowed until close (fuzzing, tests). `name` is for messages. */
+/** Opens bytes in memory that start at a multiple of 4, borrowed until close (fuzzing, tests). `name` is for messages. */
 mica_status mica_gguf_open_memory(const void *data, size_t length, const char *name, mica_gguf **out, mica_error *err);
 void mica_gguf_close(mica_gguf *g);
 

@@ -1,0 +1,105 @@
+"""Installs the build into a new folder and builds and runs the example of README.md against it, in the three ways that a program
+may find the library: pkg-config, pkg-config with the static library, and CMake's find_package.
+
+    python3 tests/install.py --build DIR --source DIR --cmake CMAKE --cc CC --version VERSION --libdir LIBDIR
+"""
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+PROJECT = """cmake_minimum_required(VERSION 3.22)
+project(example C)
+find_package(mica {version} REQUIRED)
+add_executable(example example.c)
+target_link_libraries(example PRIVATE mica::mica)
+"""
+# tests/data/cases/_common/scripted.py: after "E" this model says these pieces, the emoji as four byte tokens, and ends.
+PROMPT, ANSWER = "E", "Hi \U0001F642!"
+
+
+def run(*command, **more):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True, **more)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)} failed with status {done.returncode}:\n{done.stdout}")
+    return done.stdout
+
+
+def example_of(readme):
+    with open(readme, encoding="utf-8") as f:
+        blocks = re.findall(r"^```c\n(.*?)^```", f.read(), re.MULTILINE | re.DOTALL)
+    if len(blocks) != 1:
+        sys.exit(f"{readme} has {len(blocks)} blocks of C; the example must be the only one")
+    return blocks[0]
+
+
+def check_files(prefix, libdir, version):
+    wanted = {"bin": ["mica"], "include/mica": ["mica.h"], "share/man/man1": ["mica.1"],
+              libdir: ["libmica.a", "libmica.so", "libmica.so.0", f"libmica.so.{version}", "pkgconfig/mica.pc",
+                      "cmake/mica/mica-config.cmake"], "share/doc/mica": ["README.md", "LICENSE", "CHANGELOG.md"]}
+    missing = [f"{folder}/{name}" for folder, names in wanted.items() for name in names
+               if not os.path.exists(os.path.join(prefix, folder, name))]
+    if missing:
+        sys.exit("not installed: " + ", ".join(missing))
+
+
+def check_run(how, program, model, libraries):
+    environment = dict(os.environ, LD_LIBRARY_PATH=libraries)
+    said = run(program, model, PROMPT, env=environment)
+    if said.strip() != ANSWER:
+        sys.exit(f"{how}: the example said {said!r}, not {ANSWER!r}")
+    print(f"{how}: {said.strip()}")
+
+
+def with_pkg_config(a, folder, lib, model):
+    environment = dict(os.environ, PKG_CONFIG_PATH=os.path.join(lib, "pkgconfig"))
+    found = run("pkg-config", "--modversion", "mica", env=environment).strip()
+    if found != a.version:
+        sys.exit(f"pkg-config says version {found}, not {a.version}")
+    source, warnings = os.path.join(folder, "example.c"), ["-std=c11", "-Wall", "-Wextra", "-Werror"]
+    flags = run("pkg-config", "--cflags", "--libs", "mica", env=environment).split()
+    program = os.path.join(folder, "dynamic")
+    run(a.cc, *warnings, source, "-o", program, *flags)
+    check_run("pkg-config", program, model, lib)
+    flags = run("pkg-config", "--static", "--cflags", "--libs", "mica", env=environment).split()
+    flags = [os.path.join(lib, "libmica.a") if flag == "-lmica" else flag for flag in flags]
+    program = os.path.join(folder, "static")
+    run(a.cc, *warnings, source, "-o", program, *flags)
+    check_run("static library", program, model, "")
+
+
+def with_find_package(a, folder, prefix, lib, model):
+    major_minor = ".".join(a.version.split(".")[:2])
+    with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as f:
+        f.write(PROJECT.format(version=major_minor))
+    build = os.path.join(folder, "build")
+    run(a.cmake, "-S", folder, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_C_COMPILER={a.cc}")
+    run(a.cmake, "--build", build)
+    check_run("find_package", os.path.join(build, "example"), model, lib)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ("build", "source", "cmake", "cc", "version", "libdir"):
+        parser.add_argument("--" + name, required=True)
+    a = parser.parse_args()
+    folder = tempfile.mkdtemp(prefix="mica-install-")
+    try:
+        prefix = os.path.join(folder, "prefix")
+        run(a.cmake, "--install", a.build, "--prefix", prefix)
+        check_files(prefix, a.libdir, a.version)
+        with open(os.path.join(folder, "example.c"), "w", encoding="utf-8") as f:
+            f.write(example_of(os.path.join(a.source, "README.md")))
+        model = os.path.join(a.source, "tests/data/cases/_common/scripted.gguf")
+        lib = os.path.join(prefix, a.libdir)
+        with_pkg_config(a, folder, lib, model)
+        with_find_package(a, folder, prefix, lib, model)
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
