@@ -2,9 +2,8 @@
 # shellcheck shell=sh disable=SC2034
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/mica
-packages="gcc cmake ninja-build pkg-config ccache libjansson-dev libpcre2-dev libutf8proc-dev libedit-dev libcmocka-dev
-python3 python3-pip ca-certificates"
+packages="gcc libc6-dev cmake ninja-build pkg-config ccache libjansson-dev libpcre2-dev libutf8proc-dev libedit-dev libcmocka-dev
+python3 python3-pip"
 
 say() { echo "$me: $*" >&2; }
 

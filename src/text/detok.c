@@ -102,8 +102,8 @@ size_t mica_vocab_bytes(const mica_vocab *v, int32_t id, bool show_special, char
     return decode(out, piece);
 }
 
-/* Writes all of the tokens to out, which has room. The space that tokenising put before each run of text is left out again: a run
- * starts the text or follows a token that was matched in raw text. */
+/* Writes all of the tokens to out, which has room. The space that tokenising put before each run of text is left out again: a
+ * run starts the text or follows a token that was matched in raw text. */
 static size_t write_text(const mica_vocab *v, const int32_t *tokens, size_t n, bool show_special, char *out, size_t room)
 {
     size_t length = 0;

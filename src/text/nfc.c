@@ -1,7 +1,7 @@
 /* nfc.c - decompose, order the marks, compose, encode.
  *
- * utf8proc orders combining marks by exchanging neighbours, which is quadratic in the length of a run of marks; a text of nothing
- * but marks would stall it. So the marks are ordered here, with a counting sort, before utf8proc composes.
+ * utf8proc orders combining marks by exchanging neighbours, which is quadratic in the length of a run of marks; a text of
+ * nothing but marks would stall it. So the marks are ordered here, with a counting sort, before utf8proc composes.
  */
 #include "text/nfc.h"
 

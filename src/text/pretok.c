@@ -174,8 +174,8 @@ static int next_match(const mica_pretok *p, unsigned s, mica_pretok_run *run, co
 }
 
 /* Cuts text[begin..end) with stage s and appends the ends of the pieces to next_ends. */
-static mica_status split_piece(const mica_pretok *p, unsigned s, mica_pretok_run *run, const char *text, size_t begin, size_t end,
-                               size_t *count, mica_error *err)
+static mica_status split_piece(const mica_pretok *p, unsigned s, mica_pretok_run *run, const char *text, size_t begin,
+                               size_t end, size_t *count, mica_error *err)
 {
     size_t at = 0, n = end - begin;
     bool fits = true;

@@ -31,8 +31,8 @@ typedef struct mica_pretok_run {
     size_t room, next_room;
 } mica_pretok_run;
 
-/** Starts with all members zero. Cuts valid UTF-8 (n < 2^31) into words: words end at run->ends[0 .. *n_words), the first begins
- * at 0. Valid until the next call with this run. */
+/** `run` starts with all members zero. Cuts valid UTF-8 (n < 2^32) into words, which end at run->ends[0 .. *n_words); the first
+ * begins at 0. Valid until the next call with this run. */
 mica_status mica_pretok_split(const mica_pretok *p, mica_pretok_run *run, const char *text, size_t n, size_t *n_words,
                               mica_error *err);
 void mica_pretok_run_free(mica_pretok_run *run);

@@ -1,8 +1,8 @@
 /* pretok_list.h - one row for each family of pre-tokenizers: ROW(names, flags, patterns...).
  *
- * `names` are the values of tokenizer.ggml.pre, separated by spaces. The patterns (at most MICA_PRETOK_STAGES) run one after the
- * other, each over the pieces that the one before left: a match is a piece and so is what lies between two matches. They are
- * the patterns of the models' own tokenizer.json files, in PCRE2 syntax, with two changes that do not alter what they match:
+ * `names` are the values of tokenizer.ggml.pre, separated by spaces. The patterns (at most MICA_PRETOK_STAGES) run one after
+ * the other, each over the pieces that the one before left: a match is a piece and so is what lies between two matches. They
+ * are the patterns of the models' own tokenizer.json files, in PCRE2 syntax, with two changes that do not alter the matches:
  * \s is spelt out (PCRE2's includes U+180E, which has not been white space since Unicode 6.3), and a pattern that could scan a
  * long run again from every position starts at the run's beginning only.
  *
@@ -25,8 +25,8 @@
 #define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
 #define CASED(tail) "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" tail "|[^\\r\\n\\p{L}\\p{N}]?" UPPER "+" LOWER "*" tail
 #define DEEPSEEK_V3_WORDS                                                                                              \
-    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*" \
-    SPACE_TAIL
+    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+"                       \
+    "| ?[\\p{P}\\p{S}]+[\\r\\n]*" SPACE_TAIL
 #define DEEPSEEK_CJK "[\\x{4e00}-\\x{9fa5}\\x{800}-\\x{4e00}\\x{ac00}-\\x{d7ff}]+"
 #define DEEPSEEK_LLM_LETTERS                                                                                           \
     "A-Za-z\\x{b5}\\x{c0}-\\x{d6}\\x{d8}-\\x{f6}\\x{f8}-\\x{1ba}\\x{1bc}-\\x{1bf}\\x{1c4}-\\x{293}\\x{295}-\\x{2af}"   \

@@ -8,9 +8,10 @@ struct mica_args;
 /** A method of a builtin type. call NULL: Python has it, this interpreter does not: calling it is an error that names it. */
 typedef struct mica_method_def {
     const char *name;
-    bool (*call)(mica_run *run, const mica_val *self, const struct mica_args *args, mica_val *out);
-    const char *params; /* names and order of the arguments, see tmpl_call.h */
-    bool mutates;       /* refused by the immutable sandbox: the attribute is undefined */
+    bool (*call)(mica_run *run, const mica_val *self, const struct mica_args *args, const mica_val *bound, mica_val *out);
+    const char *params; /* as of a filter, see tmpl_builtin.h; NULL: the method looks at args itself */
+    uint8_t required;
+    bool mutates; /* refused by the immutable sandbox: the attribute is undefined */
 } mica_method_def;
 
 /** object.name: attributes first, then elements. */
@@ -25,6 +26,6 @@ bool mica_attr_slice(mica_run *run, const mica_val *object, const mica_val *star
 bool mica_attr_path(mica_run *run, const mica_val *object, const mica_val *path, const mica_val *fallback, mica_val *out);
 
 extern const mica_method_def mica_str_methods[], mica_dict_methods[], mica_list_methods[], mica_tuple_methods[],
-    mica_range_methods[], mica_int_methods[], mica_float_methods[];
+    mica_range_methods[], mica_int_methods[], mica_float_methods[], mica_loop_methods[], mica_cycler_methods[];
 
 #endif

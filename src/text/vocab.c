@@ -83,7 +83,7 @@ static mica_status load_pretok(mica_vocab *v, const mica_gguf *g, void (*on_warn
     }
     mica_str name = {"default", 7};
     if (!mica_gguf_find(g, "tokenizer.ggml.pre") && on_warning) {
-        on_warning(user, "tokenizer.ggml.pre is missing: text is split in the way of files from before 2024, which may be wrong");
+        on_warning(user, "tokenizer.ggml.pre is missing: text is split as for files from before 2024, which may be wrong");
     }
     mica_status status = mica_gguf_get_str(g, "tokenizer.ggml.pre", false, &name, err);
     return status ? status : mica_pretok_new(name.data, name.length, true, &v->pretok, err);
@@ -109,16 +109,19 @@ static mica_status load_kind(mica_vocab *v, const mica_gguf *g, mica_error *err)
     return MICA_OK;
 }
 
-/* The byte-level alphabet writes the 188 printable Latin-1 characters as themselves and the other bytes, in order, as U+0100 and
- * on (GPT-2's bytes_to_unicode). */
-static bool is_printable_byte(unsigned b) { return (b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b <= 0xAC) || (b >= 0xAE && b <= 0xFF); }
+/* The byte-level alphabet (GPT-2's) writes the 188 printable Latin-1 characters as themselves and the other bytes, in order, as
+ * U+0100 and on. */
+static bool is_printable_byte(unsigned b)
+{
+    return (b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b <= 0xAC) || (b >= 0xAE && b <= 0xFF);
+}
 
 int mica_vocab_alphabet_byte(uint32_t code)
 {
     if (code < 0x100) {
         return is_printable_byte(code) ? (int)code : -1;
     }
-    code -= 0x100;                                /* 0x00..0x20, 0x7F..0xA0, 0xAD */
+    code -= 0x100; /* 0x00..0x20, 0x7F..0xA0, 0xAD */
     return code < 33 ? (int)code : code < 67 ? (int)code - 33 + 0x7F : code == 67 ? 0xAD : -1;
 }
 
@@ -143,7 +146,8 @@ static void load_bytes(mica_vocab *v)
     }
 }
 
-static mica_status load(mica_vocab *v, const mica_gguf *g, void (*on_warning)(void *, const char *), void *user, mica_error *err)
+static mica_status load(mica_vocab *v, const mica_gguf *g, void (*on_warning)(void *, const char *), void *user,
+                        mica_error *err)
 {
     mica_status status = load_kind(v, g, err);
     if (!status) {

@@ -3,8 +3,8 @@
  * Invariants:
  *  1. Nothing here changes after mica_vocab_load(); any number of threads may read it.
  *  2. Strings stay in the GGUF mapping. A mica_strings holds where each one starts, relative to the array's first byte.
- *  3. Hash tables use open addressing with linear probing and are at most 2/3 full. A slot keeps the upper half of the 64-bit hash,
- *     so that the strings themselves are read (and compared in full) only where that half agrees.
+ *  3. Hash tables use open addressing with linear probing and are at most 2/3 full. A slot keeps the upper half of the 64-bit
+ *     hash, so that the strings themselves are read (and compared in full) only where that half agrees.
  *  4. Merges and SentencePiece never lead to a control, unknown or byte token: text that a user types cannot become one.
  */
 #ifndef MICA_TEXT_VOCAB_IMPL_H
@@ -84,8 +84,8 @@ static inline mica_str mica_strings_get(const mica_strings *s, uint32_t i)
     return (mica_str){(const char *)p + sizeof(length), (size_t)length};
 }
 
-/* Multiply and fold the upper half into the lower. Each step is a bijection of `word`, so that distinct strings of one length up
- * to 8 bytes never collide; two steps after the last word spread it over all bits. */
+/* Multiply and fold the upper half into the lower. Each step is a bijection of `word`, so that distinct strings of one length
+ * up to 8 bytes never collide; two steps after the last word spread it over all bits. */
 static inline uint64_t mica_hash_step(uint64_t h, uint64_t word)
 {
     h = (h ^ word) * UINT64_C(0x9E3779B97F4A7C15);

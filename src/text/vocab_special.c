@@ -1,5 +1,6 @@
 /* vocab_special.c - special tokens: which ids play which part, which end a reply, and which are matched in raw text. */
 #include "base/mem.h"
+#include "text/utf8.h"
 #include "text/vocab_impl.h"
 
 #include <stddef.h>
@@ -24,7 +25,7 @@ static const struct {
     {PART(eom), {"tokenizer.ggml.eom_token_id"}, {"<|eom_id|>"}, false},
     {PART(unk), {"tokenizer.ggml.unknown_token_id"}, {"<unk>"}, true},
     {PART(pad), {"tokenizer.ggml.padding_token_id"}, {0}, false},
-    {PART(sep), {"tokenizer.ggml.seperator_token_id", "tokenizer.ggml.separator_token_id"}, {0}, false}, /* [sic] in the format */
+    {PART(sep), {"tokenizer.ggml.seperator_token_id", "tokenizer.ggml.separator_token_id"}, {0}, false}, /* [sic] */
     {PART(fim_prefix), {"tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id"},
      {"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>", "<|code_prefix|>"},
      false},
@@ -37,8 +38,8 @@ static const struct {
 #undef PART
 };
 
-/* Texts that end a turn or a document in chat templates and training data. Those in angle brackets that may also be plain markup
- * count as control tokens only. */
+/* Texts that end a turn or a document in chat templates and training data. Those that may also be plain markup count when they
+ * are control tokens only. */
 static const struct {
     const char *text;
     bool control_only;
@@ -56,7 +57,8 @@ static void warn(warning_fn on_warning, void *user, const char *key, int64_t id,
 {
     char message[200];
     if (on_warning) {
-        snprintf(message, sizeof(message), "%s is %lld, but the vocabulary has %d tokens: taken as absent", key, (long long)id, n);
+        snprintf(message, sizeof(message), "%s is %lld, but the vocabulary has %d tokens: taken as absent", key, (long long)id,
+                 n);
         on_warning(user, message);
     }
 }
@@ -118,8 +120,8 @@ static mica_status load_parts(mica_vocab *v, const mica_gguf *g, warning_fn on_w
     return MICA_OK;
 }
 
-/* Defaults where the file is silent: SentencePiece models were made with BOS and a leading space, byte-level ones without, except
- * for the families whose row says so. */
+/* Defaults where the file is silent: SentencePiece models were made with BOS and a leading space, byte-level ones without,
+ * except for the families whose row says so. */
 static mica_status load_switches(mica_vocab *v, const mica_gguf *g, mica_error *err)
 {
     mica_vocab_special *s = &v->special;
@@ -135,7 +137,7 @@ static mica_status load_switches(mica_vocab *v, const mica_gguf *g, mica_error *
     }
     s->add_bos = s->add_bos && s->bos >= 0;
     s->add_eos = s->add_eos && s->eos >= 0;
-    s->add_space_prefix = s->add_space_prefix && v->kind == MICA_VOCAB_SPM; /* byte-level files carry the key without meaning it */
+    s->add_space_prefix = s->add_space_prefix && v->kind == MICA_VOCAB_SPM; /* byte-level files carry the key idly */
     return status;
 }
 
@@ -219,7 +221,8 @@ mica_status mica_vocab_index_added(mica_vocab *v, mica_error *err)
     }
     for (int32_t id = 0; id < v->n; id++) {
         mica_str piece = mica_strings_get(&v->pieces, (uint32_t)id);
-        if (is_added(v, id) && piece.length) {
+        /* A piece that is not whole characters must not match: it would cut valid text inside a character. */
+        if (is_added(v, id) && piece.length && mica_utf8_check(piece.data, piece.length) == piece.length) {
             bool user = v->types[id] == MICA_TOKEN_USER;
             v->added[v->n_added++] = (mica_added){first_bytes(piece), piece, id, user};
             v->added_user[(unsigned char)piece.data[0]] |= user;

@@ -1,5 +1,5 @@
 /* vocab_table.c - the hash tables of a vocabulary: pieces to ids, pairs of pieces to merges. Built in one pass over the file's
- * arrays, since the product's start waits for it: nothing is copied, and the result of a merge is guessed before it is looked up.
+ * arrays, since the product's start waits for it: nothing is copied, and a merge's result is guessed before it is looked up.
  */
 #include "base/mem.h"
 #include "text/vocab_impl.h"

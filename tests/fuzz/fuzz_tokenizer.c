@@ -1,6 +1,6 @@
-/* fuzz_tokenizer.c - any bytes as text for the small vocabulary of tests/data/cases/_common/scripted.gguf, which has all byte tokens and
- * no leading space: valid UTF-8 must come back byte for byte, anything else must be refused at the right offset, and the streaming
- * decoder must agree with the checker. The first byte of the input chooses the flags. */
+/* fuzz_tokenizer.c - any bytes as text for the small vocabulary of tests/data/cases/_common/scripted.gguf, which has all byte
+ * tokens and no leading space: valid UTF-8 must come back byte for byte, anything else must be refused at the right offset, and
+ * the streaming decoder must agree with the checker. The first byte of the input chooses the flags. */
 #include <stdlib.h>
 #include <string.h>
 

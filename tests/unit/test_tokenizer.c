@@ -1,4 +1,4 @@
-/* The tokenizer's rules on small vocabularies made here: merging, added tokens, BOS and EOS, byte fallback, and what is refused. */
+/* The tokenizer's rules on small vocabularies made here: merging, added tokens, BOS and EOS, byte fallback, what is refused. */
 #include "tokenizer_build.h"
 
 #include <pthread.h>
@@ -79,7 +79,8 @@ static void added_tokens(void **state)
     IDS(v, "<|c|>", 0, '<', '|', 'c', '|', '>');
     IDS(v, "<|c|><|c|<|c|>", SPECIAL, CTRL, '<', '|', 'c', '|', CTRL);
     IDS(v, "a<u>bc", 0, 'a', USER, BC); /* no merge across it */
-    check_text(v, (const int32_t[]){CTRL, 'a', USER_LONG, 0xC3, 0xA9, SPACE_A}, 6, false, "a<u>\xC3\xA9 \xC3\xA9 a", 11, "hidden");
+    const int32_t mixed[] = {CTRL, 'a', USER_LONG, 0xC3, 0xA9, SPACE_A};
+    check_text(v, mixed, 6, false, "a<u>\xC3\xA9 \xC3\xA9 a", 11, "hidden");
     check_text(v, (const int32_t[]){CTRL, 'a'}, 2, true, "<|c|>a", 6, "shown");
     free_vocab(b);
 }
@@ -164,6 +165,28 @@ static recipe spm_recipe(void)
     return r;
 }
 
+/* An added token that is a part of a character must not cut characters of the text. */
+static void added_tokens_of_half_characters(void **state)
+{
+    (void)state;
+    recipe recipes[] = {bpe_recipe(), spm_recipe()};
+    const char *text = "a\xC3\xA9<u>\xC3\xA9";
+    for (size_t k = 0; k < 2; k++) {
+        add_token(&recipes[k], "\xC3", MICA_TOKEN_USER, 0);
+        add_token(&recipes[k], "\xA9<u", MICA_TOKEN_CONTROL, 0);
+        built *b = make_vocab(&recipes[k]);
+        int32_t *ids;
+        size_t n;
+        assert_int_equal(mica_vocab_tokenize(b->o.vocab, text, strlen(text), SPECIAL, &ids, &n, NULL), MICA_OK);
+        for (size_t i = 0; i < n; i++) {
+            assert_true(ids[i] < recipes[k].n_tokens - 2);
+        }
+        check_text(b->o.vocab, ids, n, false, text, strlen(text), "half characters");
+        free(ids);
+        free_vocab(b);
+    }
+}
+
 static void sentencepiece(void **state)
 {
     (void)state;
@@ -193,7 +216,8 @@ static void sentencepiece(void **state)
 static void space_prefix(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"a", " a", "  a", "", " ", "\n", "a[u]a", "[u]", "[u] a", "a[u]  [u]b", "<s>a", "\xC3\xA9"};
+    static const char *const texts[] = {"a",   " a",    "  a",        "",     " ",       "\n", "a[u]a",
+                                        "[u]", "[u] a", "a[u]  [u]b", "<s>a", "\xC3\xA9"};
     recipe r = spm_recipe();
     built *b = make_vocab(&r);
     const mica_vocab *v = b->o.vocab;
@@ -464,6 +488,8 @@ static void random_round_trips(void **state)
 
 typedef struct job {
     const mica_vocab *v;
+    const char *text;
+    size_t length;
     int32_t *ids;
     size_t n;
     mica_status status;
@@ -482,12 +508,10 @@ static const char *long_text(size_t *length)
 static void *tokenise_often(void *user)
 {
     job *j = user;
-    size_t length;
-    const char *text = long_text(&length);
     for (int i = 0; i < 5 && !j->status; i++) {
         free(j->ids);
         j->ids = NULL;
-        j->status = mica_vocab_tokenize(j->v, text, length, 0, &j->ids, &j->n, NULL);
+        j->status = mica_vocab_tokenize(j->v, j->text, j->length, 0, &j->ids, &j->n, NULL);
     }
     return NULL;
 }
@@ -497,11 +521,12 @@ static void threads_share_a_vocabulary(void **state)
     (void)state;
     recipe r = bpe_recipe();
     built *b = make_vocab(&r);
-    job jobs[4] = {{.v = b->o.vocab}, {.v = b->o.vocab}, {.v = b->o.vocab}, {.v = b->o.vocab}};
     pthread_t threads[4];
     size_t length;
     const char *text = long_text(&length);
+    job jobs[4];
     for (int i = 0; i < 4; i++) {
+        jobs[i] = (job){.v = b->o.vocab, .text = text, .length = length};
         assert_int_equal(pthread_create(&threads[i], NULL, tokenise_often, &jobs[i]), 0);
     }
     for (int i = 0; i < 4; i++) {
@@ -549,6 +574,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bpe_merges),
         cmocka_unit_test(added_tokens),
+        cmocka_unit_test(added_tokens_of_half_characters),
         cmocka_unit_test(bos_and_eos),
         cmocka_unit_test(ends_of_generation),
         cmocka_unit_test(sentencepiece),

@@ -1,5 +1,5 @@
-/* The tokenizers of three real models against ids from independent tools: gold prompts, and the public cases tok-01 ... tok-12. The
- * models' folder comes from MICA_MODELS_DIR; without it the program reports that it was skipped (77). */
+/* The tokenizers of three real models against ids from independent tools: gold prompts, and the public cases tok-01 ... tok-12.
+ * The models' folder comes from MICA_MODELS_DIR; without it the program reports that it was skipped (77). */
 #include "tokenizer_util.h"
 
 #include <unistd.h>

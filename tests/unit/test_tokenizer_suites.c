@@ -1,5 +1,5 @@
-/* Every vocabulary of the tokenizer suite: NAME.gguf with NAME.gguf.inp (texts, split by a marker line) and NAME.gguf.out (one line
- * of ids a text). The folder comes from MICA_SUITES_DIR; without it the program reports that it was skipped (77). */
+/* Every vocabulary of the tokenizer suite: NAME.gguf with NAME.gguf.inp (texts, split by a marker line) and NAME.gguf.out (one
+ * line of ids a text). The folder comes from MICA_SUITES_DIR; without it the program reports that it was skipped (77). */
 #include "tokenizer_util.h"
 
 #include <dirent.h>

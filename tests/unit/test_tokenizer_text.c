@@ -1,5 +1,5 @@
-/* The parts under the tokenizer, against data from Python's Unicode machinery (tests/data/text/make.py): pre-tokenizers, NFC, and the
- * streaming decoder. */
+/* The parts under the tokenizer, against data from Python's Unicode machinery (tests/data/text/make.py): pre-tokenizers, NFC,
+ * and the streaming decoder. */
 #include "tokenizer_util.h"
 
 #include "base/clock.h"
@@ -109,7 +109,8 @@ static void pretokenizers_are_linear(void **state)
 {
     (void)state;
     enum { N = 400000 };
-    static const char *const units[] = {" ", "\n", "a", "A", "1", "!", " \n", "\t ", "\xE3\x80\x80", "\xE4\xB8\xAD", "aA", "'s"};
+    static const char *const units[] = {" ", "\n", "a", "A", "1", "!", " \n", "\t ",
+                                        "\xE3\x80\x80", "\xE4\xB8\xAD", "aA", "'s"};
     char *text = malloc(N + 8);
     assert_non_null(text);
     for (size_t u = 0; u < sizeof(units) / sizeof(units[0]); u++) {

@@ -29,7 +29,7 @@ static inline void add_token(recipe *r, const char *piece, int type, float score
     r->tokens[r->n_tokens++] = (entry){piece, type, score};
 }
 
-/* The 256 letters of the byte-level alphabet; byte b becomes the token that the next call adds. Ids 0..255 in the order of bytes. */
+/* The 256 letters of the byte-level alphabet, in the order of the bytes: ids 0..255 when called first. */
 static inline void add_alphabet(recipe *r)
 {
     static char letters[256][4];

@@ -1,5 +1,5 @@
 """Writes the expected data of the text tests from Python's own Unicode machinery, which is independent of the engine's:
-    pretok.jsonl        words of every pre-tokenizer, by the `regex` module with the patterns of the models' tokenizer.json files
+    pretok.jsonl        words of every pre-tokenizer, by the `regex` module with the patterns of the models' tokenizer.json
     nfc.jsonl           unicodedata.normalize("NFC", ...)
     utf8_replace.jsonl  bytes.decode("utf-8", errors="replace")
 Usage: python3 make.py   (needs the regex module; the tests themselves do not need this script)
@@ -55,7 +55,8 @@ PRETOK = {
 }
 SNIPPETS = ["a", "Hello", " world", "'s", "'S", "'ll", "'LL", "don't", "We'Ve", "x", "camelCaseWord", "ABC", "3", "33", "2024",
             "12345", "3.14", " ", "  ", "    ", "\t", "\n", "\r\n", "\n\n", " \n", "\u00a0", "\u3000", "\u2028", "\u0085",
-            "\u180e", "\u200b", "-", "--", "=>", "!!", "...", "//", "/* */", "(", ")", "{", "}\n", ";\n", "$", "`", "~", "\u00bd",
+            "\u180e", "\u200b", "-", "--", "=>", "!!", "...", "//", "/* */", "(", ")", "{", "}\n", ";\n", "$", "`", "~",
+            "\u00bd",
             "\u2167", "\u0663\u0664", "caf\u00e9", "\u00c9", "na\u00efve", "\u0437\u0434\u0440\u0430\u0432", "\u0391\u03b8",
             "\u01c5", "\u02b0", "e\u0301", "\u0915\u094d\u0937", "\u4e2d\u6587", "\u65e5\u672c\u8a9e\u306e",
             "\u30c6\u30b9\u30c8", "\ud55c\uad6d", "\U0001f999", "\U0001f469\u200d\U0001f467", "\u201cq\u201d", "\uff01",

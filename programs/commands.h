@@ -1,0 +1,36 @@
+/* commands.h - the commands, and the table of them in mica.c that help, man page and completion read. */
+#ifndef MICA_PROGRAMS_COMMANDS_H
+#define MICA_PROGRAMS_COMMANDS_H
+#include "opts.h"
+
+/* Each gets parsed options and returns an exit code. */
+int mica_cmd_run(const mica_opts *o);
+int mica_cmd_chat(const mica_opts *o);
+int mica_cmd_inspect(const mica_opts *o);
+int mica_cmd_tokenize(const mica_opts *o);
+int mica_cmd_detokenize(const mica_opts *o);
+int mica_cmd_template(const mica_opts *o);
+int mica_cmd_perplexity(const mica_opts *o);
+int mica_cmd_threads(const mica_opts *o);
+int mica_cmd_kv(const mica_opts *o);
+
+typedef struct mica_command {
+    const char *name;
+    int bit;                         /* ON_... */
+    int (*run)(const mica_opts *o);  /* NULL: help, which main() does itself */
+    int min_args, max_args;          /* words that are no options */
+    const char *usage, *summary, *text;
+} mica_command;
+
+size_t mica_command_count(void);
+const mica_command *mica_command_at(size_t i);
+/** NULL if unknown. */
+const mica_command *mica_command_find(const char *name);
+
+/* doc.c: all from the tables; to standard output. */
+void mica_doc_overview(void);
+void mica_doc_command(const mica_command *command);
+void mica_doc_man(void);
+void mica_doc_completion(void);
+
+#endif

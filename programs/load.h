@@ -1,0 +1,33 @@
+/* load.h - from options to what the engine needs: files, token lists, the model and the session. Each function returns an exit
+ * code and has printed one line when that is not CODE_OK. */
+#ifndef MICA_PROGRAMS_LOAD_H
+#define MICA_PROGRAMS_LOAD_H
+#include "mica/mica.h"
+#include "opts.h"
+#include "term.h"
+
+/** A whole file ("-": standard input). *data is terminated and yours: free(). */
+int mica_load_file(const char *path, char **data, size_t *length);
+
+/** The text of -p, -f or standard input; at most one of the first two. *text is yours: free(). */
+int mica_load_text(const mica_opts *o, char **text, size_t *length);
+
+/** Token ids like "[1, 2]" or "1,2"; `option` is for messages. *ids is yours: free(). */
+int mica_load_ids(const char *text, const char *option, int32_t **ids, size_t *n);
+
+/** "mica: <the error's sentence>"; returns CODE_FAILED, or CODE_INTERRUPTED for MICA_CANCELLED. */
+int mica_load_failed(const mica_error *err);
+
+/** The file of -m, `path` if it is not NULL, or the default model. Copies it to `out`. */
+int mica_load_path(const mica_opts *o, const char *path, char out[4096]);
+
+/** Opens a model at a path that mica_load_path() gave. */
+int mica_load_model(const mica_opts *o, const char *path, mica_model **model);
+
+/** The session options that the command line asks for. `cpus` has room for MICA_MAX_THREADS and must outlive *options. */
+int mica_load_session_options(const mica_opts *o, int32_t *cpus, mica_session_options *options);
+
+/** Makes the session; says what to do about a context that cannot be. */
+int mica_load_session(const mica_opts *o, mica_model *model, mica_session **session);
+
+#endif

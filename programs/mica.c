@@ -1,0 +1,116 @@
+/* mica.c - the program: finds the command, reads its options, runs it, reports how it went by the exit code. */
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+#include "kern/kern.h"
+#include "mica/mica.h"
+#include "term.h"
+
+static const mica_command commands[] = {
+    {"run", ON_RUN, mica_cmd_run, 0, 0, "[-m FILE] [-p TEXT | -f FILE] [OPTION]...", "Generate a reply to a text.",
+     "Prints the generated text on standard output as it comes, and one line of metrics on standard error. With a chat template in "
+     "the model the text is the user's message; otherwise, and with --no-chat, the text is continued. Ctrl-C ends the reply."},
+    {"chat", ON_CHAT, mica_cmd_chat, 0, 0, "[-m FILE] [OPTION]...", "Hold a conversation.",
+     "Reads one message a line. Ctrl-C stops a reply, twice leaves. Lines that begin with / are commands: /save FILE, /load FILE, "
+     "/reset, /system TEXT, /stats, /help, /quit."},
+    {"inspect", ON_INSPECT, mica_cmd_inspect, 0, 1, "[-m] FILE [OPTION]...", "Show what a GGUF file holds and needs.",
+     "Shows metadata, tensors by format and, if this build can run the model, the memory that a session takes."},
+    {"tokenize", ON_TOKENIZE, mica_cmd_tokenize, 0, 0, "[-m FILE] [-p TEXT | -f FILE | --stdin] [OPTION]...",
+     "Turn text into token ids.", "Prints a list of ids."},
+    {"detokenize", ON_DETOKENIZE, mica_cmd_detokenize, 0, 0, "[-m FILE] --ids IDS | --stdin [--special]",
+     "Turn token ids into text.", "Writes the exact bytes, without a line end of its own."},
+    {"template", ON_TEMPLATE, mica_cmd_template, 0, 0, "[-m FILE | --template FILE] --request FILE [--now UNIX]",
+     "Render a chat template.", "Writes the prompt text of a conversation, byte for byte, without a line end of its own."},
+    {"perplexity", ON_PERPLEXITY, mica_cmd_perplexity, 0, 0, "[-m FILE] -f FILE [OPTION]...", "Measure how well a model predicts a text.",
+     "The text is tokenised once and cut into windows; the first token of each becomes the begin-of-text token where the model "
+     "adds one, and the second half of each is scored. Prints the mean negative log-likelihood and its exponential."},
+    {"threads", ON_THREADS, mica_cmd_threads, 1, 1, "plan [--sysroot DIR] [--json]", "Show which CPUs would be used, and why.",
+     "Shows the most threads that make sense on this machine, and the default."},
+    {"kv", ON_KV, mica_cmd_kv, 1, 1, "plan [-m FILE | --layers N --kv-heads N --head-dim N] [--ctx N] [--json]",
+     "Show the size of the KV cache.", "Shows the bytes that the keys and values of a context take."},
+    {"help", ON_HELP, NULL, 0, 1, "[COMMAND] [--man | --completion]", "Show the commands, or one command's options.", ""},
+};
+
+size_t mica_command_count(void) { return sizeof commands / sizeof *commands; }
+
+const mica_command *mica_command_at(size_t i) { return &commands[i]; }
+
+const mica_command *mica_command_find(const char *name)
+{
+    for (size_t i = 0; i < mica_command_count(); i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static int show_version(void)
+{
+    printf("mica %s\nnumerics %d\nkernels", mica_version(), mica_numerics_version());
+    for (size_t i = 0; i < mica_isa_count(); i++)
+        printf(" %s%s", mica_isa_at(i)->name, mica_isa_at(i)->supported() ? "" : " (not on this CPU)");
+    putchar('\n');
+    return CODE_OK;
+}
+
+static int show_help(const mica_opts *o)
+{
+    const mica_command *topic = o->n_args > 0 ? mica_command_find(o->args[0]) : NULL;
+    if (o->n_args > 0 && !topic)
+        return mica_term_usage("there is no command %s (see mica help)", o->args[0]);
+    if (o->man)
+        mica_doc_man();
+    else if (o->completion)
+        mica_doc_completion();
+    else if (topic)
+        mica_doc_command(topic);
+    else
+        mica_doc_overview();
+    return CODE_OK;
+}
+
+static int run_parsed(const mica_command *command, const mica_opts *o)
+{
+    if (o->help) {
+        mica_doc_command(command);
+        return CODE_OK;
+    }
+    if (o->n_args > command->max_args)
+        return mica_term_usage("mica %s: \"%s\" is one word too many (see mica help %s)", command->name, o->args[command->max_args],
+                               command->name);
+    if (o->n_args < command->min_args)
+        return mica_term_usage("mica %s: a word is missing: mica %s %s", command->name, command->name, command->usage);
+    return command->run ? command->run(o) : show_help(o);
+}
+
+static int run_command(int argc, char **argv)
+{
+    const mica_command *command = mica_command_find(argv[0]);
+    mica_opts o;
+    if (!command)
+        return mica_term_usage("there is no command %s (see mica help)", argv[0]);
+    mica_opts_init(&o);
+    int code = mica_opts_parse(&o, command->bit, argc, argv) ? run_parsed(command, &o) : CODE_USAGE;
+    mica_opts_free(&o);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    int code;
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error with a message and an exit code */
+    setlocale(LC_CTYPE, "");  /* for line editing; numbers stay in the C locale */
+    if (argc < 2) {
+        code = mica_term_usage("a command is missing (see mica help)");
+    } else if (strcmp(argv[1], "--version") == 0) {
+        code = show_version();
+    } else if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        mica_doc_overview();
+        code = CODE_OK;
+    } else {
+        code = run_command(argc - 1, argv + 1);
+    }
+    return mica_term_finish(code);
+}

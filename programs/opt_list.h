@@ -1,0 +1,88 @@
+/* Every option of every command, once: getopt_long, --help, the man page and the completion are made from this table.
+ *
+ * OPT(name, letter, kind, field, lowest, highest, commands, value, text)
+ *   letter    0: none           field     of mica_opts; its value after mica_opts_init() is the default that the help shows
+ *   lowest, highest             the range of numbers; for TEXT and LIST, `lowest` 1 refuses the empty text
+ *   commands  ON_... bits       value     what the help calls it; for CHOICE the allowed words, separated by |
+ */
+OPT("help", 'h', FLAG, help, 0, 0, ON_ALL, NULL, "Show this help.")
+
+/* ---- The model ---- */
+OPT("model", 'm', TEXT, model, 1, 0, ON_MODEL, "FILE",
+    "The model, a GGUF file; any part of a split one. Without it the model that scripts/fetch-models fetched is used.")
+OPT("kernels", 0, TEXT, kernels, 1, 0, ON_ENGINE, "NAME",
+    "Kernel set to force; mica --version lists them. All give the same bits.")
+OPT("chat-template", 0, TEXT, chat_template, 1, 0, ON_REPLY, "FILE", "Use this Jinja file instead of the model's chat template.")
+OPT("explain-kernels", 0, FLAG, explain_kernels, 0, 0, ON_RUN, NULL, "First list, on standard error, which kernels run which weights.")
+
+/* ---- The prompt ---- */
+OPT("prompt", 'p', TEXT, prompt, 0, 0, ON_RUN | ON_TOKENIZE, "TEXT", "The text. Without -p and -f it is read from standard input.")
+OPT("file", 'f', TEXT, file, 1, 0, ON_RUN | ON_TOKENIZE | ON_PERPLEXITY, "FILE",
+    "Read the text from a file. mica run drops one line end at its end, here and on standard input.")
+OPT("stdin", 0, FLAG, from_stdin, 0, 0, ON_TOKENIZE | ON_DETOKENIZE, NULL, "Read from standard input, all bytes as they are.")
+OPT("token-ids", 0, TEXT, token_ids, 1, 0, ON_RUN, "IDS", "The prompt as token ids, like 1,2,3; nothing is added to them.")
+OPT("system", 0, TEXT, system, 0, 0, ON_REPLY, "TEXT", "System message in front of the conversation.")
+OPT("no-chat", 0, FLAG, no_chat, 0, 0, ON_RUN, NULL, "Continue the text as it is, without the model's chat template.")
+OPT("parse-special", 0, FLAG, parse_special, 0, 0, ON_REPLY, NULL,
+    "Let your text spell control tokens such as <|im_end|>. Otherwise it is only text.")
+OPT("no-bos", 0, FLAG, no_bos, 0, 0, ON_RUN | ON_TOKENIZE, NULL, "Do not add the begin-of-text token that the model asks for.")
+OPT("special", 0, FLAG, special, 0, 0, ON_TOKENIZE | ON_DETOKENIZE, NULL,
+    "Text that spells a control token becomes it; with detokenize: show control tokens.")
+OPT("ids", 0, TEXT, ids, 1, 0, ON_DETOKENIZE, "IDS", "The token ids, like '[1, 2]' or 1,2.")
+
+/* ---- The reply ---- */
+OPT("predict", 'n', INT, n_predict, -1, INT32_MAX, ON_REPLY, "N", "Most tokens to generate; -1: until the reply or the context ends.")
+OPT("temp", 0, REAL, temperature, 0, FLT_MAX, ON_REPLY, "X", "Temperature; 0 always takes the most probable token.")
+OPT("top-k", 0, INT, top_k, 0, INT32_MAX, ON_REPLY, "N", "Keep the N most probable tokens; 0: off.")
+OPT("top-p", 0, REAL, top_p, 0, 1, ON_REPLY, "X", "Keep the most probable tokens that together reach X; 1: off.")
+OPT("min-p", 0, REAL, min_p, 0, 1, ON_REPLY, "X", "Drop tokens below X times the best one's probability; 0: off.")
+OPT("typical", 0, REAL_ABOVE, typical_p, 0, 1, ON_REPLY, "X", "Locally typical sampling; 1: off.")
+OPT("repeat-penalty", 0, REAL_ABOVE, repeat_penalty, 0, FLT_MAX, ON_REPLY, "X", "Divides the logits of tokens seen before; 1: off.")
+OPT("frequency-penalty", 0, REAL, frequency_penalty, -2, 2, ON_REPLY, "X", "Subtracted once for each time a token was seen.")
+OPT("presence-penalty", 0, REAL, presence_penalty, -2, 2, ON_REPLY, "X", "Subtracted once from tokens seen before.")
+OPT("penalty-last-n", 0, INT, penalty_last_n, -1, INT32_MAX, ON_REPLY, "N", "Tokens that the penalties look back; -1: all, 0: none.")
+OPT("dry-multiplier", 0, REAL, dry_multiplier, 0, FLT_MAX, ON_REPLY, "X", "Strength of DRY, against repeated sequences; 0: off.")
+OPT("dry-base", 0, REAL, dry_base, 1, FLT_MAX, ON_REPLY, "X", "Growth of the DRY penalty with each repeated token.")
+OPT("dry-allowed-length", 0, INT, dry_allowed_length, 0, INT32_MAX, ON_REPLY, "N", "Longest repetition that DRY lets pass.")
+OPT("dry-last-n", 0, INT, dry_last_n, -1, INT32_MAX, ON_REPLY, "N", "Tokens that DRY looks back; -1: all.")
+OPT("logit-bias", 0, LIST, logit_bias, 1, 0, ON_REPLY, "ID=X",
+    "Add X to the logit of token ID; -inf bans it. May be given many times.")
+OPT("seed", 0, INT, seed, -1, INT64_MAX, ON_REPLY, "N", "Seed of the random choices; -1: a fresh one each time.")
+OPT("stop", 0, LIST, stop, 1, 0, ON_REPLY, "TEXT", "End the reply where it says TEXT, without it. May be given many times.")
+OPT("ignore-eos", 0, FLAG, ignore_eos, 0, 0, ON_REPLY, NULL, "Go on after end-of-generation tokens.")
+OPT("logprobs", 0, INT, logprobs, 0, 20, ON_RUN, "N", "With --json: the N most probable tokens of each step; 0: none.")
+
+/* ---- Context, memory, threads ---- */
+OPT("ctx", 'c', INT, ctx, 0, UINT32_MAX, ON_REPLY | ON_INSPECT | ON_KV, "N",
+    "Context length in tokens; 0: the trained length, at most 4096.")
+OPT("full", 0, CHOICE, full, 0, 0, ON_REPLY, "error|stop|shift",
+    "When the context is full: fail, end the reply, or drop the oldest half and go on.")
+OPT("keep", 0, INT, keep, 0, INT32_MAX, ON_REPLY, "N", "With --full shift: tokens at the start that are never dropped.")
+OPT("chunk", 0, INT, chunk, 0, 4096, ON_ENGINE, "N", "Prompt tokens computed together; 0: 256. Changes speed and memory only.")
+OPT("memory-limit", 0, INT, memory_limit, 0, INT64_MAX, ON_REPLY | ON_PERPLEXITY, "BYTES",
+    "Refuse to use more than this for KV cache and workspace; 0: what is available.")
+OPT("type-k", 0, TEXT, type_k, 1, 0, ON_KV, "TYPE", "Format of the keys in the cache: f16.")
+OPT("type-v", 0, TEXT, type_v, 1, 0, ON_KV, "TYPE", "Format of the values in the cache: f16.")
+OPT("layers", 0, INT, layers, 1, INT32_MAX, ON_KV, "N", "Without a model: its number of layers.")
+OPT("kv-heads", 0, INT, kv_heads, 1, INT32_MAX, ON_KV, "N", "Without a model: its key-value heads in a layer.")
+OPT("head-dim", 0, INT, head_dim, 1, INT32_MAX, ON_KV, "N", "Without a model: elements of a head.")
+OPT("threads", 't', INT, threads, 0, MICA_MAX_THREADS, ON_ENGINE, "N", "Threads; 0: half of the cores this process may use.")
+OPT("cpus", 0, TEXT, cpus, 1, 0, ON_ENGINE, "LIST", "CPUs to bind the threads to, one each, like 0-3,8.")
+OPT("sysroot", 0, TEXT, sysroot, 1, 0, ON_ENGINE | ON_THREADS | ON_KV, "DIR",
+    "Read /proc, /sys and control groups under DIR instead of /.")
+OPT("root", 0, TEXT, sysroot, 1, 0, ON_THREADS, "DIR", "The same as --sysroot.")
+
+/* ---- Templates ---- */
+OPT("template", 0, TEXT, template_file, 1, 0, ON_TEMPLATE, "FILE", "Render this Jinja file instead of a model's template.")
+OPT("request", 0, TEXT, request, 1, 0, ON_TEMPLATE, "FILE", "The conversation: JSON with \"messages\" and more; - is standard input.")
+OPT("now", 0, INT, now, -1, INT64_MAX, ON_TEMPLATE, "UNIX", "Time that strftime_now sees, in seconds; -1: the clock.")
+OPT("bos", 0, TEXT, bos, 0, 0, ON_TEMPLATE, "TEXT", "With --template: the text of bos_token.")
+OPT("eos", 0, TEXT, eos, 0, 0, ON_TEMPLATE, "TEXT", "With --template: the text of eos_token.")
+
+/* ---- Measures and output ---- */
+OPT("window", 0, INT, window, 8, 1 << 20, ON_PERPLEXITY, "N", "Tokens of a window; its second half is scored.")
+OPT("chunks", 0, INT, chunks, 0, INT32_MAX, ON_PERPLEXITY, "N", "Score only the first N windows; 0: all.")
+OPT("tensors", 0, FLAG, tensors, 0, 0, ON_INSPECT, NULL, "List every tensor.")
+OPT("json", 0, FLAG, json, 0, 0, ON_RUN | ON_INSPECT | ON_TOKENIZE | ON_PERPLEXITY | ON_THREADS | ON_KV, NULL, "Print JSON.")
+OPT("man", 0, FLAG, man, 0, 0, ON_HELP, NULL, "Print the manual page, in roff.")
+OPT("completion", 0, FLAG, completion, 0, 0, ON_HELP, NULL, "Print the completion for bash.")

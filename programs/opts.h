@@ -1,0 +1,75 @@
+/* opts.h - the command line as values. One table, opt_list.h, says which options exist; this reads argv by it.
+ *
+ * Numbers are read strictly: the whole argument must be a decimal number within the option's range. Texts are borrowed from
+ * argv. Called by mica.c; read by every command.
+ */
+#ifndef MICA_PROGRAMS_OPTS_H
+#define MICA_PROGRAMS_OPTS_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { /* commands, as bits */
+    ON_RUN = 1 << 0,
+    ON_CHAT = 1 << 1,
+    ON_INSPECT = 1 << 2,
+    ON_TOKENIZE = 1 << 3,
+    ON_DETOKENIZE = 1 << 4,
+    ON_TEMPLATE = 1 << 5,
+    ON_PERPLEXITY = 1 << 6,
+    ON_THREADS = 1 << 7,
+    ON_KV = 1 << 8,
+    ON_HELP = 1 << 9,
+    ON_ALL = (1 << 10) - 1,
+    ON_REPLY = ON_RUN | ON_CHAT,
+    ON_ENGINE = ON_REPLY | ON_PERPLEXITY | ON_INSPECT,
+    ON_MODEL = ON_ENGINE | ON_TOKENIZE | ON_DETOKENIZE | ON_TEMPLATE | ON_KV,
+};
+
+typedef struct mica_opt_list {
+    const char **item;
+    size_t n;
+} mica_opt_list;
+
+typedef struct mica_opts {
+    const char *model, *kernels, *chat_template, *prompt, *file, *token_ids, *system, *ids, *full, *cpus, *sysroot;
+    const char *template_file, *request, *bos, *eos, *type_k, *type_v;
+    bool help, explain_kernels, from_stdin, no_chat, parse_special, no_bos, special, ignore_eos, tensors, json, man, completion;
+    int64_t n_predict, top_k, penalty_last_n, dry_allowed_length, dry_last_n, seed, logprobs, ctx, keep, chunk, memory_limit;
+    int64_t layers, kv_heads, head_dim, threads, now, window, chunks;
+    double temperature, top_p, min_p, typical_p, repeat_penalty, frequency_penalty, presence_penalty, dry_multiplier, dry_base;
+    mica_opt_list stop, logit_bias;
+    char **args; /* what is no option */
+    int n_args;
+} mica_opts;
+
+typedef enum mica_opt_kind { OPT_FLAG, OPT_INT, OPT_REAL, OPT_REAL_ABOVE, OPT_TEXT, OPT_LIST, OPT_CHOICE } mica_opt_kind;
+
+typedef struct mica_opt {
+    const char *name;
+    char letter;
+    mica_opt_kind kind;
+    size_t offset; /* of the field in mica_opts */
+    double lowest, highest; /* REAL */
+    int64_t low, high;      /* INT, TEXT, LIST */
+    int commands;
+    const char *value, *text;
+} mica_opt;
+
+size_t mica_opt_count(void);
+const mica_opt *mica_opt_at(size_t i);
+/** The option's default as text, "" if there is nothing to tell. */
+void mica_opt_default_text(const mica_opt *opt, char out[32]);
+
+/** All defaults. */
+void mica_opts_init(mica_opts *o);
+/** Reads argv[1..argc) (argv[0] is the command's name) as options of `command`, a bit. On an error it has printed one line and
+ * returns false. */
+bool mica_opts_parse(mica_opts *o, int command, int argc, char **argv);
+void mica_opts_free(mica_opts *o);
+
+/** Strict readers, for values inside of texts ("ID=X", lists). False: not a number, or out of range. */
+bool mica_opt_read_int(const char *text, int64_t low, int64_t high, int64_t *out);
+bool mica_opt_read_real(const char *text, double *out);
+
+#endif

@@ -1,0 +1,19 @@
+/* prompt.h - from a conversation to the tokens of its prompt.
+ *
+ * The model's template is rendered and tokenised with control tokens recognised. What people typed must not become control
+ * tokens: a message that spells one is rendered as a placeholder and tokenised as plain text in its place. Other conversations
+ * take the ordinary path, so that their tokens are exactly those of the rendered text. */
+#ifndef MICA_PROGRAMS_PROMPT_H
+#define MICA_PROGRAMS_PROMPT_H
+#include "load.h"
+
+/** Appends {"role", "content"}; the content must be UTF-8. */
+int mica_prompt_add(json_t *messages, const char *role, const char *content, size_t length);
+
+/** The tokens of the conversation with the opening of a reply. *tokens is yours: mica_free(). */
+int mica_prompt_chat(const mica_opts *o, const mica_model *model, json_t *messages, int32_t **tokens, size_t *n);
+
+/** The tokens of a text as it is. *tokens is yours: mica_free(). */
+int mica_prompt_raw(const mica_opts *o, const mica_model *model, const char *text, size_t length, int32_t **tokens, size_t *n);
+
+#endif
