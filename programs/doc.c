@@ -101,9 +101,9 @@ static void print_roff_option(const mica_opt *opt)
     fputs(".TP\n", stdout);
     if (opt->letter)
         printf("\\fB\\-%c\\fR, ", opt->letter);
-    print_roff_line("\\fB\\-\\-", opt->name, "\\fR");
-    if (opt->value)
-        print_roff_line("\\fI", opt->value, "\\fR");
+    fputs("\\fB\\-\\-", stdout);
+    print_roff(opt->name);
+    print_roff_line("\\fR \\fI", opt->value ? opt->value : "", "\\fR");
     describe(opt, text, sizeof text);
     print_roff_line("", text, "");
 }

@@ -202,6 +202,16 @@ bool mica_attr_get(mica_run *run, const mica_val *object, const mica_val *name, 
     return found || mica_val_undefined_attr(run, object, name, out);
 }
 
+bool mica_attr_only(mica_run *run, const mica_val *object, const mica_val *name, mica_val *out)
+{
+    bool found;
+    if (object->type == MICA_V_UNDEFINED)
+        return mica_run_fail_undefined(run, object);
+    if (!attribute(run, object, name, out, &found))
+        return false;
+    return found || mica_val_undefined_attr(run, object, name, out);
+}
+
 bool mica_attr_item(mica_run *run, const mica_val *object, const mica_val *key, mica_val *out)
 {
     bool found;

@@ -18,6 +18,8 @@ typedef struct mica_method_def {
 bool mica_attr_get(mica_run *run, const mica_val *object, const mica_val *name, mica_val *out);
 /** object[key]: elements first, then attributes. */
 bool mica_attr_item(mica_run *run, const mica_val *object, const mica_val *key, mica_val *out);
+/** The filter attr: attributes, never elements. */
+bool mica_attr_only(mica_run *run, const mica_val *object, const mica_val *name, mica_val *out);
 /** object[start:stop:step]; NONE where left out. */
 bool mica_attr_slice(mica_run *run, const mica_val *object, const mica_val *start, const mica_val *stop, const mica_val *step,
                      mica_val *out);

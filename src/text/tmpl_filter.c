@@ -1,9 +1,10 @@
+#include "text/tmpl_attr.h"
 #include "text/tmpl_builtin.h"
 #include "text/tmpl_num.h"
 #include "text/tmpl_ops.h"
-#include "text/tmpl_attr.h"
 #include "text/tmpl_text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* The lookup of filters, and those that work on single values. */
@@ -27,11 +28,6 @@ FILTER(f_attr)
     mica_val name;
     if (!mica_arg_text(run, &bound[0], "name", &name))
         return false;
-    if (v->type == MICA_V_DICT) { /* only real attributes, never keys */
-        mica_val empty;
-        return mica_dict_new(run, MICA_V_DICT, 0, &empty) && (empty.dict = v->dict, true) &&
-               mica_attr_only(run, v, &name, out);
-    }
     return mica_attr_only(run, v, &name, out);
 }
 
