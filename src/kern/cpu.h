@@ -5,5 +5,6 @@
 
 bool mica_cpu_always(void);
 bool mica_cpu_has_avx2(void); /* AVX2, FMA, F16C and an operating system that saves their registers */
+bool mica_cpu_has_avx512_vnni(void); /* AVX-512 F, BW, VL, DQ and VNNI, as above */
 
 #endif

@@ -2,4 +2,5 @@
 ISA("portable", mica_cpu_always, mica_kernels_fill_portable)
 #if defined(__x86_64__)
 ISA("avx2", mica_cpu_has_avx2, mica_kernels_fill_avx2)
+ISA("avx512", mica_cpu_has_avx512_vnni, mica_kernels_fill_avx512)
 #endif

@@ -12,6 +12,8 @@
 #define MICA_TARGET_END MICA_PRAGMA(GCC pop_options)
 #endif
 
+/* Before a loop whose arrays are to live in registers. */
+#define UNROLL MICA_PRAGMA(GCC unroll 8)
 #define MICA_INLINE static inline __attribute__((always_inline))
 
 #endif

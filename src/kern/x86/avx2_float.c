@@ -29,7 +29,7 @@ MICA_INLINE void accumulate(const float *w, const float *x, int64_t stride, int6
 {
     for (int64_t i = 0; i < n; i += 16) {
         __m256 a = _mm256_loadu_ps(w + i), b = _mm256_loadu_ps(w + i + 8);
-        for (int t = 0; t < T; t++) {
+        UNROLL for (int t = 0; t < T; t++) {
             p[t].low = _mm256_fmadd_ps(a, _mm256_loadu_ps(x + t * stride + i), p[t].low);
             p[t].high = _mm256_fmadd_ps(b, _mm256_loadu_ps(x + t * stride + i + 8), p[t].high);
         }
@@ -42,7 +42,7 @@ MICA_INLINE void row_tokens(const mica_matmul *m, int64_t r, int32_t t0, int T, 
     const uint8_t *w = m->w + (size_t)r * m->row_bytes;
     int bytes = m->quant->block_bytes;
     sum16 p[4];
-    for (int t = 0; t < T; t++)
+    UNROLL for (int t = 0; t < T; t++)
         p[t] = sum16_zero();
     int64_t whole = x->k & ~(int64_t)15;
     for (int64_t i = 0; i < whole; i += PIECE) {
@@ -58,7 +58,7 @@ MICA_INLINE void row_tokens(const mica_matmul *m, int64_t r, int32_t t0, int T, 
     }
     if (whole < x->k)
         m->quant->decode(m->quant, w + bytes * whole, scratch, (size_t)(x->k - whole));
-    for (int t = 0; t < T; t++) {
+    UNROLL for (int t = 0; t < T; t++) {
         const float *rest = x->f + (t0 + t) * x->k + whole;
         m->out[(t0 + t) * m->out_stride + r] = sum16_finish(p[t], scratch, rest, x->k - whole);
     }

@@ -5,73 +5,12 @@
  * eight rows are expanded once into a tile of bytes, [4 weights][8 rows], that all tokens use (gemm).
  */
 #include "kern/x86/avx2.h"
-#include "kern/x86/avx2_formats.h"
+#include "kern/x86/avx2_rows.h"
 
 #if defined(__x86_64__)
 MICA_TARGET_BEGIN("avx2,fma,f16c")
 
-#define ROWS 8
 #define GEMM_FROM 3 /* tokens from which expanding a tile pays (measured: docs/performance.md) */
-
-typedef struct rows8 { /* the last row stands in for rows past the end: computed, not stored */
-    const uint8_t *row[ROWS];
-    int n;
-} rows8;
-
-MICA_INLINE rows8 rows_at(const mica_matmul *m, int64_t r, int64_t r1)
-{
-    rows8 rows = {.n = r1 - r < ROWS ? (int)(r1 - r) : ROWS};
-    for (int i = 0; i < ROWS; i++)
-        rows.row[i] = m->w + (size_t)(r + (i < rows.n ? i : rows.n - 1)) * m->row_bytes;
-    return rows;
-}
-
-MICA_INLINE void store_rows(float *out, __m256 v, int n)
-{
-    if (n == ROWS) {
-        _mm256_storeu_ps(out, v);
-    } else {
-        float all[ROWS];
-        _mm256_storeu_ps(all, v);
-        memcpy(out, all, (size_t)n * sizeof *out);
-    }
-}
-
-MICA_INLINE uint16_t load16(const uint8_t *p)
-{
-    uint16_t v;
-    memcpy(&v, p, 2);
-    return v;
-}
-
-/* f16 number at `offset` of the rows' blocks, as floats, lane = row. */
-MICA_INLINE __m256 gather_f16(const rows8 *rows, size_t offset)
-{
-    __m128i h = _mm_cvtsi32_si128(load16(rows->row[0] + offset));
-    h = _mm_insert_epi16(h, load16(rows->row[1] + offset), 1);
-    h = _mm_insert_epi16(h, load16(rows->row[2] + offset), 2);
-    h = _mm_insert_epi16(h, load16(rows->row[3] + offset), 3);
-    h = _mm_insert_epi16(h, load16(rows->row[4] + offset), 4);
-    h = _mm_insert_epi16(h, load16(rows->row[5] + offset), 5);
-    h = _mm_insert_epi16(h, load16(rows->row[6] + offset), 6);
-    h = _mm_insert_epi16(h, load16(rows->row[7] + offset), 7);
-    return _mm256_cvtph_ps(h);
-}
-
-/* m of the canonical block: Q4_1 and Q5_1 add it, the K formats subtract it. */
-MICA_INLINE __m256 gather_min(const avx2_format *f, const rows8 *rows, size_t offset)
-{
-    __m256 m = gather_f16(rows, offset + (size_t)f->d_offset + 2);
-    return f->block == 256 ? _mm256_xor_ps(m, _mm256_set1_ps(-0.0f)) : m;
-}
-
-/* Lane r of the result: the sum of the eight lanes of v[r]. */
-MICA_INLINE __m256i reduce8(const __m256i v[ROWS])
-{
-    __m256i a = _mm256_hadd_epi32(_mm256_hadd_epi32(v[0], v[1]), _mm256_hadd_epi32(v[2], v[3]));
-    __m256i b = _mm256_hadd_epi32(_mm256_hadd_epi32(v[4], v[5]), _mm256_hadd_epi32(v[6], v[7]));
-    return _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31));
-}
 
 /* 16 sums of two products; |w| <= 128 and |x| <= 127, so a lane is at most 32512. */
 MICA_INLINE __m256i products(const avx2_format *f, __m256i w, __m256i x)
@@ -79,30 +18,26 @@ MICA_INLINE __m256i products(const avx2_format *f, __m256i w, __m256i x)
     return f->is_signed ? _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w)) : _mm256_maddubs_epi16(w, x);
 }
 
-MICA_INLINE __m256 chain(__m256 acc, __m256 d, float dx, __m256i isum)
-{
-    return _mm256_fmadd_ps(_mm256_mul_ps(d, _mm256_set1_ps(dx)), _mm256_cvtepi32_ps(isum), acc);
-}
-
 /* ---- one token ---- */
 
-MICA_INLINE __m256 gemv_rows_32(const avx2_format *f, const rows8 *rows, int64_t n_blocks, const int8_t *x, const float *d,
-                                const int16_t *sum)
+MICA_INLINE __m256 gemv_rows_32(const avx2_format *f, const rows8 *rows, int64_t n_blocks, size_t row_bytes, const int8_t *x,
+                                const float *d, const int16_t *sum)
 {
     const __m256i ones = _mm256_set1_epi16(1);
     __m256 acc = _mm256_setzero_ps();
     for (int64_t b = 0; b < n_blocks; b++) {
         size_t offset = (size_t)b * (size_t)f->bytes;
         __m256i xb = _mm256_loadu_si256((const __m256i *)(x + 32 * b)), v[ROWS];
-        for (int i = 0; i < ROWS; i++)
+        prefetch_next(rows, row_bytes, offset, (size_t)f->bytes);
+        UNROLL for (int i = 0; i < ROWS; i++)
             v[i] = _mm256_madd_epi16(products(f, f->unpack(rows->row[i] + offset, 0), xb), ones);
         __m256i isum = reduce8(v);
         int32_t xsum = sum[2 * b] + sum[2 * b + 1];
         if (f->bias)
             isum = _mm256_sub_epi32(isum, _mm256_set1_epi32(f->bias * xsum));
-        acc = chain(acc, gather_f16(rows, offset), d[b], isum);
+        acc = chain8(acc, gather_f16(rows, offset), d[b], isum);
         if (f->has_min)
-            acc = chain(acc, gather_min(f, rows, offset), d[b], _mm256_set1_epi32(xsum));
+            acc = chain8(acc, gather_min(f, rows, offset), d[b], _mm256_set1_epi32(xsum));
     }
     return acc;
 }
@@ -113,27 +48,19 @@ MICA_INLINE __m256i scale_pair(__m256i even_odd_scales, int j)
     return _mm256_shuffle_epi8(even_odd_scales, _mm256_set1_epi16((int16_t)(2 * j | (2 * j + 1) << 8)));
 }
 
-/* The 16 sums of a token's block in the even-odd order of the scales. */
-MICA_INLINE __m256i even_odd_sums(const int16_t *sum)
-{
-    const __m256i pick = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15, 0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6,
-                                          7, 10, 11, 14, 15);
-    return _mm256_permute4x64_epi64(_mm256_shuffle_epi8(_mm256_loadu_si256((const __m256i *)sum), pick), 0xD8);
-}
-
-MICA_INLINE __m256 gemv_rows_256(const avx2_format *f, const rows8 *rows, int64_t n_blocks, const int8_t *x, const float *d,
-                                 const int16_t *sum)
+MICA_INLINE __m256 gemv_rows_256(const avx2_format *f, const rows8 *rows, int64_t n_blocks, size_t row_bytes, const int8_t *x,
+                                 const float *d, const int16_t *sum)
 {
     __m256 acc = _mm256_setzero_ps();
     for (int64_t b = 0; b < n_blocks; b++) {
         size_t offset = (size_t)b * (size_t)f->bytes;
         __m256i sums = even_odd_sums(sum + 16 * b), v[ROWS], mins[ROWS];
-        for (int i = 0; i < ROWS; i++) {
+        prefetch_next(rows, row_bytes, offset, (size_t)f->bytes);
+        UNROLL for (int i = 0; i < ROWS; i++) {
             const uint8_t *block = rows->row[i] + offset;
             __m256i sc, mn = _mm256_setzero_si256(), total = _mm256_setzero_si256();
             f->scales(block, &sc, &mn);
-#pragma GCC unroll 8
-            for (int j = 0; j < 8; j++) {
+            UNROLL for (int j = 0; j < 8; j++) {
                 __m256i xj = _mm256_loadu_si256((const __m256i *)(x + 256 * b + 32 * j));
                 total = _mm256_add_epi32(total, _mm256_madd_epi16(products(f, f->unpack(block, j), xj), scale_pair(sc, j)));
             }
@@ -143,9 +70,9 @@ MICA_INLINE __m256 gemv_rows_256(const avx2_format *f, const rows8 *rows, int64_
             if (f->has_min)
                 mins[i] = _mm256_madd_epi16(mn, sums);
         }
-        acc = chain(acc, gather_f16(rows, offset + (size_t)f->d_offset), d[b], reduce8(v));
+        acc = chain8(acc, gather_f16(rows, offset + (size_t)f->d_offset), d[b], reduce8(v));
         if (f->has_min)
-            acc = chain(acc, gather_min(f, rows, offset), d[b], reduce8(mins));
+            acc = chain8(acc, gather_min(f, rows, offset), d[b], reduce8(mins));
     }
     return acc;
 }
@@ -160,8 +87,8 @@ MICA_INLINE void gemv(const avx2_format *f, const mica_matmul *m, int64_t r0, in
             const int8_t *q = x->q + t * x->k;
             const float *d = x->d + t * n_blocks;
             const int16_t *sum = x->sum + t * x->k / 16;
-            __m256 acc = f->block == 32 ? gemv_rows_32(f, &rows, n_blocks, q, d, sum)
-                                        : gemv_rows_256(f, &rows, n_blocks, q, d, sum);
+            __m256 acc = f->block == 32 ? gemv_rows_32(f, &rows, n_blocks, m->row_bytes, q, d, sum)
+                                        : gemv_rows_256(f, &rows, n_blocks, m->row_bytes, q, d, sum);
             store_rows(m->out + t * m->out_stride + r, acc, rows.n);
         }
     }
@@ -181,30 +108,10 @@ typedef struct tile {
 #define TILES 2 /* a panel of the rows: 512 weights; with the tokens' bytes it stays in the L1 cache */
 _Static_assert(TILES * sizeof(tile) <= MICA_MATMUL_SCRATCH, "the panel is in the caller's scratch memory");
 
-/* Eight rows of eight 32-bit groups to eight groups of eight rows. */
-MICA_INLINE void transpose8(const __m256i in[8], __m256i out[8])
-{
-    __m256i a[8], b[8];
-    for (int i = 0; i < 4; i++) {
-        a[2 * i] = _mm256_unpacklo_epi32(in[2 * i], in[2 * i + 1]);
-        a[2 * i + 1] = _mm256_unpackhi_epi32(in[2 * i], in[2 * i + 1]);
-    }
-    for (int i = 0; i < 2; i++) {
-        b[4 * i] = _mm256_unpacklo_epi64(a[4 * i], a[4 * i + 2]);
-        b[4 * i + 1] = _mm256_unpackhi_epi64(a[4 * i], a[4 * i + 2]);
-        b[4 * i + 2] = _mm256_unpacklo_epi64(a[4 * i + 1], a[4 * i + 3]);
-        b[4 * i + 3] = _mm256_unpackhi_epi64(a[4 * i + 1], a[4 * i + 3]);
-    }
-    for (int i = 0; i < 4; i++) {
-        out[i] = _mm256_permute2x128_si256(b[i], b[i + 4], 0x20);
-        out[i + 4] = _mm256_permute2x128_si256(b[i], b[i + 4], 0x31);
-    }
-}
-
 MICA_INLINE void fill_scales(const avx2_format *f, tile *t, const rows8 *rows, size_t offset)
 {
     int16_t sc[ROWS][16], mn[ROWS][16]; /* even ones first */
-    for (int i = 0; i < ROWS; i++) {
+    UNROLL for (int i = 0; i < ROWS; i++) {
         __m256i s, n = _mm256_setzero_si256();
         f->scales(rows->row[i] + offset, &s, &n);
         if (f->bias)
@@ -214,7 +121,7 @@ MICA_INLINE void fill_scales(const avx2_format *f, tile *t, const rows8 *rows, s
     }
     for (int j = 0; j < 8; j++) {
         int16_t *even = (int16_t *)&t->scale[2 * j], *odd = (int16_t *)&t->scale[2 * j + 1], *off = (int16_t *)&t->offset[j];
-        for (int i = 0; i < ROWS; i++) {
+        UNROLL for (int i = 0; i < ROWS; i++) {
             even[2 * i] = even[2 * i + 1] = sc[i][j];
             odd[2 * i] = odd[2 * i + 1] = sc[i][8 + j];
             off[2 * i] = mn[i][j];
@@ -229,7 +136,7 @@ MICA_INLINE void fill_tile(const avx2_format *f, tile *t, const rows8 *rows, int
     for (int j = 0; j < parts; j++) {
         size_t offset = (size_t)((k + 32 * j) / f->block) * (size_t)f->bytes;
         __m256i in[ROWS], out[8];
-        for (int i = 0; i < ROWS; i++)
+        UNROLL for (int i = 0; i < ROWS; i++)
             in[i] = f->unpack(rows->row[i] + offset, f->block == 32 ? 0 : j);
         transpose8(in, out);
         for (int g = 0; g < 8; g++) {
@@ -260,18 +167,18 @@ MICA_INLINE void tile_part(const avx2_format *f, const tile *t, int j, const int
     int step = f->sub16 && f->groups > 4 ? 4 : f->groups;
     for (int g = 0; g < 8; g += step) {
         __m256i scale = f->block == 32 ? _mm256_set1_epi16(1) : t->scale[2 * j + g / 4], sum[4];
-        for (int i = 0; i < T; i++)
+        UNROLL for (int i = 0; i < T; i++)
             sum[i] = _mm256_setzero_si256();
         for (int h = g; h < g + step; h++) {
             __m256i w = t->w[8 * j + h];
-            for (int i = 0; i < T; i++) {
+            UNROLL for (int i = 0; i < T; i++) {
                 __m256i xv = broadcast4(x[i] + k + 32 * j + 4 * h);
                 if (f->is_signed)
                     xv = _mm256_sign_epi8(xv, t->sign[8 * j + h]);
                 sum[i] = _mm256_add_epi16(sum[i], _mm256_maddubs_epi16(w, xv));
             }
         }
-        for (int i = 0; i < T; i++)
+        UNROLL for (int i = 0; i < T; i++)
             total[i] = _mm256_add_epi32(total[i], _mm256_madd_epi16(sum[i], scale));
     }
 }
@@ -287,16 +194,16 @@ MICA_INLINE void tile_32(const avx2_format *f, const tile *t, int parts, const t
     for (int j = 0; j < parts; j++) {
         __m256i total[4];
         int64_t b = k / 32 + j;
-        for (int i = 0; i < T; i++)
+        UNROLL for (int i = 0; i < T; i++)
             total[i] = _mm256_setzero_si256();
         tile_part(f, t, j, x->q, k, T, total);
-        for (int i = 0; i < T; i++) {
+        UNROLL for (int i = 0; i < T; i++) {
             int32_t xsum = x->sum[i][2 * b] + x->sum[i][2 * b + 1];
             if (f->bias)
                 total[i] = _mm256_sub_epi32(total[i], _mm256_set1_epi32(f->bias * xsum));
-            acc[i] = chain(acc[i], t->d[j], x->d[i][b], total[i]);
+            acc[i] = chain8(acc[i], t->d[j], x->d[i][b], total[i]);
             if (f->has_min)
-                acc[i] = chain(acc[i], t->m[j], x->d[i][b], _mm256_set1_epi32(xsum));
+                acc[i] = chain8(acc[i], t->m[j], x->d[i][b], _mm256_set1_epi32(xsum));
         }
     }
 }
@@ -304,20 +211,20 @@ MICA_INLINE void tile_32(const avx2_format *f, const tile *t, int parts, const t
 MICA_INLINE void tile_256(const avx2_format *f, const tile *t, const tokens *x, int64_t k, int T, __m256 acc[])
 {
     __m256i total[4], offset[4];
-    for (int i = 0; i < T; i++)
+    UNROLL for (int i = 0; i < T; i++)
         total[i] = offset[i] = _mm256_setzero_si256();
     for (int j = 0; j < 8; j++)
         tile_part(f, t, j, x->q, k, T, total);
     for (int j = 0; j < 8 && (f->bias || f->has_min); j++)
-        for (int i = 0; i < T; i++)
+        UNROLL for (int i = 0; i < T; i++)
             offset[i] = _mm256_add_epi32(offset[i], _mm256_madd_epi16(t->offset[j], broadcast4(x->sum[i] + k / 16 + 2 * j)));
-    for (int i = 0; i < T; i++) {
+    UNROLL for (int i = 0; i < T; i++) {
         float dx = x->d[i][k / 256];
         if (f->bias)
             total[i] = _mm256_add_epi32(total[i], offset[i]);
-        acc[i] = chain(acc[i], t->d[0], dx, total[i]);
+        acc[i] = chain8(acc[i], t->d[0], dx, total[i]);
         if (f->has_min)
-            acc[i] = chain(acc[i], t->m[0], dx, offset[i]);
+            acc[i] = chain8(acc[i], t->m[0], dx, offset[i]);
     }
 }
 
@@ -329,7 +236,7 @@ MICA_INLINE void panel_tokens(const avx2_format *f, const mica_matmul *m, const 
     tokens x = {0};
     __m256 acc[4];
     float tail[ROWS];
-    for (int i = 0; i < T; i++) {
+    UNROLL for (int i = 0; i < T; i++) {
         int64_t t = t0 + i;
         x.q[i] = act->q + t * act->k;
         x.d[i] = act->d + t * (act->k / f->block);
@@ -351,7 +258,7 @@ MICA_INLINE void panel_tokens(const avx2_format *f, const mica_matmul *m, const 
         else
             tile_256(f, tiles + (k - k0) / 256, &x, k, T, acc);
     }
-    for (int i = 0; i < T; i++)
+    UNROLL for (int i = 0; i < T; i++)
         store_rows(m->out + (t0 + i) * m->out_stride + r, acc[i], n_rows);
 }
 
@@ -375,43 +282,23 @@ MICA_INLINE void gemm(const avx2_format *f, const mica_matmul *m, int64_t r0, in
 
 /* ---- one function a format ---- */
 
-#define MATMUL(name)                                                                                   \
-    static void matmul_##name(const mica_matmul *m, int64_t r0, int64_t r1, void *scratch)             \
-    {                                                                                                  \
-        if (m->x->n < GEMM_FROM)                                                                       \
-            gemv(&format_##name, m, r0, r1);                                                           \
-        else                                                                                           \
-            gemm(&format_##name, m, r0, r1, scratch);                                                  \
+#define MATMUL(type, name)                                                                   \
+    void mica_avx2_matmul_##name(const mica_matmul *m, int64_t r0, int64_t r1, void *scratch) \
+    {                                                                                        \
+        if (m->x->n < GEMM_FROM)                                                             \
+            gemv(&format_##name, m, r0, r1);                                                 \
+        else                                                                                 \
+            gemm(&format_##name, m, r0, r1, scratch);                                        \
     }
-MATMUL(q4_0)
-MATMUL(q4_1)
-MATMUL(q5_0)
-MATMUL(q5_1)
-MATMUL(q8_0)
-MATMUL(iq4_nl)
-MATMUL(q2_k)
-MATMUL(q3_k)
-MATMUL(q4_k)
-MATMUL(q5_k)
-MATMUL(q6_k)
-MATMUL(iq4_xs)
+AVX2_FORMATS(MATMUL)
 #undef MATMUL
 
 MICA_TARGET_END
 
 void mica_avx2_fill_matmul(mica_kernels *k)
 {
-    k->matmul[MICA_TYPE_Q4_0] = matmul_q4_0;
-    k->matmul[MICA_TYPE_Q4_1] = matmul_q4_1;
-    k->matmul[MICA_TYPE_Q5_0] = matmul_q5_0;
-    k->matmul[MICA_TYPE_Q5_1] = matmul_q5_1;
-    k->matmul[MICA_TYPE_Q8_0] = matmul_q8_0;
-    k->matmul[MICA_TYPE_IQ4_NL] = matmul_iq4_nl;
-    k->matmul[MICA_TYPE_Q2_K] = matmul_q2_k;
-    k->matmul[MICA_TYPE_Q3_K] = matmul_q3_k;
-    k->matmul[MICA_TYPE_Q4_K] = matmul_q4_k;
-    k->matmul[MICA_TYPE_Q5_K] = matmul_q5_k;
-    k->matmul[MICA_TYPE_Q6_K] = matmul_q6_k;
-    k->matmul[MICA_TYPE_IQ4_XS] = matmul_iq4_xs;
+#define FILL(type, name) k->matmul[MICA_TYPE_##type] = mica_avx2_matmul_##name;
+    AVX2_FORMATS(FILL)
+#undef FILL
 }
 #endif

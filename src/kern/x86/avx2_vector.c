@@ -237,13 +237,13 @@ static void qk(const float *q, const float *k, int64_t n_t, int64_t dim, float f
             sum16 p[4] = {sum16_zero(), sum16_zero(), sum16_zero(), sum16_zero()};
             for (int64_t i = 0; i < dim; i += 16) {
                 __m256 a = _mm256_loadu_ps(q + i), b = _mm256_loadu_ps(q + i + 8);
-                for (int j = 0; j < 4; j++) {
+                UNROLL for (int j = 0; j < 4; j++) {
                     const float *row = k + (t + j) * dim + i;
                     p[j].low = _mm256_fmadd_ps(a, _mm256_loadu_ps(row), p[j].low);
                     p[j].high = _mm256_fmadd_ps(b, _mm256_loadu_ps(row + 8), p[j].high);
                 }
             }
-            for (int j = 0; j < 4; j++)
+            UNROLL for (int j = 0; j < 4; j++)
                 s[t + j] = sum16_tree(p[j]) * factor;
         }
     }
@@ -286,14 +286,14 @@ static float exp_sum(float *s, float max, int64_t n)
 MICA_INLINE void pv_columns(float *o, __m256 alpha, const float *p, const float *v, int64_t n_t, int64_t dim, int count)
 {
     __m256 acc[8];
-    for (int j = 0; j < count; j++)
+    UNROLL for (int j = 0; j < count; j++)
         acc[j] = _mm256_mul_ps(_mm256_loadu_ps(o + 8 * j), alpha);
     for (int64_t t = 0; t < n_t; t++) {
         __m256 pt = _mm256_set1_ps(p[t]);
-        for (int j = 0; j < count; j++)
+        UNROLL for (int j = 0; j < count; j++)
             acc[j] = _mm256_fmadd_ps(pt, _mm256_loadu_ps(v + t * dim + 8 * j), acc[j]);
     }
-    for (int j = 0; j < count; j++)
+    UNROLL for (int j = 0; j < count; j++)
         _mm256_storeu_ps(o + 8 * j, acc[j]);
 }
 
