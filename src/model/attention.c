@@ -13,9 +13,11 @@ typedef struct attn_scratch {
     float *max, *sum; /* [QUERY_BLOCK * heads of an item]: online softmax */
 } attn_scratch;
 
-/* One piece of work: query heads [head0, head0 + heads), which share a KV head, for tokens [t0, t1). */
+/* One piece of work: query heads [head0, head0 + heads), which share a KV head, for rows [t0, t1) of the step, which belong to one
+ * sequence; row t is at position t + shift. */
 typedef struct attn_item {
-    int32_t layer, kv_head, head0, heads, t0, t1;
+    const mica_kv *kv;
+    int32_t layer, kv_head, head0, heads, t0, t1, shift;
 } attn_item;
 
 size_t mica_attention_scratch(const mica_hparams *h)
@@ -60,18 +62,18 @@ static void update(const mica_exec *e, const attn_scratch *s, const float *q, fl
 }
 
 /* All queries of the item meet the tile. */
-static void attend_tile(const mica_exec *e, const attn_scratch *s, const attn_item *it, int32_t pos, int32_t base)
+static void attend_tile(const mica_exec *e, const attn_scratch *s, const attn_item *it, int32_t base)
 {
     const mica_hparams *h = &e->w->h;
-    int32_t lo = first_visible(h, it->layer, pos + it->t0), hi = pos + it->t1; /* of any query of the item */
+    int32_t lo = first_visible(h, it->layer, it->t0 + it->shift), hi = it->t1 + it->shift; /* of any query of the item */
     lo = lo > base ? lo : base;
     hi = hi < base + MICA_ATTN_TILE ? hi : base + MICA_ATTN_TILE;
-    size_t at = mica_kv_at(&e->kv, it->layer, it->kv_head, lo);
+    size_t at = mica_kv_at(it->kv, it->layer, it->kv_head, lo);
     int64_t skip = (int64_t)(lo - base) * h->head_dim, count = (int64_t)(hi - lo) * h->head_dim;
-    e->kern->f16_to_f32(e->kv.k + at, s->k + skip, count);
-    e->kern->f16_to_f32(e->kv.v + at, s->v + skip, count);
+    e->kern->f16_to_f32(it->kv->k + at, s->k + skip, count);
+    e->kern->f16_to_f32(it->kv->v + at, s->v + skip, count);
     for (int32_t t = it->t0; t < it->t1; t++) {
-        int32_t from = first_visible(h, it->layer, pos + t), to = pos + t + 1;
+        int32_t from = first_visible(h, it->layer, t + it->shift), to = t + it->shift + 1;
         from = from > base ? from : base;
         to = to < base + MICA_ATTN_TILE ? to : base + MICA_ATTN_TILE;
         for (int32_t i = 0; i < it->heads && from < to; i++) {
@@ -82,7 +84,7 @@ static void attend_tile(const mica_exec *e, const attn_scratch *s, const attn_it
     }
 }
 
-static void attend(const mica_exec *e, const attn_scratch *s, const attn_item *it, int32_t pos)
+static void attend(const mica_exec *e, const attn_scratch *s, const attn_item *it)
 {
     const mica_hparams *h = &e->w->h;
     for (int32_t i = 0; i < (it->t1 - it->t0) * it->heads; i++) {
@@ -92,27 +94,41 @@ static void attend(const mica_exec *e, const attn_scratch *s, const attn_item *i
     for (int32_t t = it->t0; t < it->t1; t++)
         memset(e->attn + ((size_t)t * (size_t)h->n_heads + (size_t)it->head0) * (size_t)h->head_dim, 0,
                (size_t)it->heads * (size_t)h->head_dim * sizeof(float));
-    int32_t first = first_visible(h, it->layer, pos + it->t0) / MICA_ATTN_TILE * MICA_ATTN_TILE;
-    for (int32_t base = first; base < pos + it->t1; base += MICA_ATTN_TILE)
-        attend_tile(e, s, it, pos, base);
+    int32_t first = first_visible(h, it->layer, it->t0 + it->shift) / MICA_ATTN_TILE * MICA_ATTN_TILE;
+    for (int32_t base = first; base < it->t1 + it->shift; base += MICA_ATTN_TILE)
+        attend_tile(e, s, it, base);
     for (int32_t t = it->t0; t < it->t1; t++)
         for (int32_t i = 0; i < it->heads; i++)
             e->kern->scale(e->attn + ((size_t)t * (size_t)h->n_heads + (size_t)(it->head0 + i)) * (size_t)h->head_dim,
                            1.0f / s->sum[(t - it->t0) * it->heads + i], h->head_dim);
 }
 
-void mica_attention(const mica_exec *e, int32_t layer, int32_t n, int32_t pos, void *scratch)
+static int32_t blocks_of(const mica_span *span) { return (span->n + QUERY_BLOCK - 1) / QUERY_BLOCK; }
+
+/* A tile is widened once for all query heads of its group, unless that leaves threads without work. */
+static int32_t heads_of_item(const mica_exec *e, int32_t blocks)
+{
+    int32_t items = blocks * e->w->h.n_kv_heads, threads = mica_pool_threads(e->pool);
+    return items % threads == 0 || items >= 8 * threads ? e->w->h.n_heads / e->w->h.n_kv_heads : 1;
+}
+
+void mica_attention(const mica_exec *e, int32_t layer, const mica_span *spans, int32_t n_spans, void *scratch)
 {
     const mica_hparams *h = &e->w->h;
     attn_scratch s = scratch_layout(h, scratch);
-    int32_t blocks = (n + QUERY_BLOCK - 1) / QUERY_BLOCK, group = h->n_heads / h->n_kv_heads;
-    /* A tile is widened once for all query heads of its group, unless that leaves threads without work. */
-    int32_t heads = blocks * h->n_kv_heads % mica_pool_threads(e->pool) == 0 || blocks >= 8 ? group : 1;
-    int32_t per_block = h->n_heads / heads;
+    int32_t blocks = 0, group = h->n_heads / h->n_kv_heads;
+    for (int32_t i = 0; i < n_spans; i++)
+        blocks += blocks_of(&spans[i]);
+    int32_t heads = heads_of_item(e, blocks), per_block = h->n_heads / heads;
     for (int64_t i; (i = mica_pool_next(e->pool, 1)) < (int64_t)blocks * per_block;) {
-        int32_t block = (int32_t)(i / per_block), head0 = (int32_t)(i % per_block) * heads;
-        int32_t t0 = block * QUERY_BLOCK, t1 = t0 + QUERY_BLOCK < n ? t0 + QUERY_BLOCK : n;
-        attn_item it = {layer, head0 / group, head0, heads, t0, t1};
-        attend(e, &s, &it, pos);
+        int32_t block = (int32_t)(i / per_block), head0 = (int32_t)(i % per_block) * heads, first = 0;
+        const mica_span *span = spans;
+        for (; block >= blocks_of(span); span++) {
+            block -= blocks_of(span);
+            first += span->n;
+        }
+        int32_t t0 = block * QUERY_BLOCK, t1 = t0 + QUERY_BLOCK < span->n ? t0 + QUERY_BLOCK : span->n;
+        attn_item it = {span->kv, layer, head0 / group, head0, heads, first + t0, first + t1, span->pos - first};
+        attend(e, &s, &it);
     }
 }

@@ -8,8 +8,8 @@
 /** Scratch of one thread. */
 size_t mica_attention_scratch(const mica_hparams *h);
 
-/** e->attn = softmax(q k / sqrt(d)) v for the n tokens at pos of a layer, whose q is in e->q and whose k, v are in the cache. All
- * threads call it; they share the work by mica_pool_next(). */
-void mica_attention(const mica_exec *e, int32_t layer, int32_t n, int32_t pos, void *scratch);
+/** e->attn = softmax(q k / sqrt(d)) v for all tokens of the spans in a layer, whose q is in e->q and whose k, v are in the caches.
+ * All threads call it; they share the work by mica_pool_next(). */
+void mica_attention(const mica_exec *e, int32_t layer, const mica_span *spans, int32_t n_spans, void *scratch);
 
 #endif

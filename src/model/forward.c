@@ -11,8 +11,8 @@
 
 typedef struct forward {
     mica_exec *e;
-    const int32_t *tokens;
-    int32_t n, pos, first_logits;
+    const mica_span *spans;
+    int32_t n_spans, n, n_logits; /* n tokens in all */
 } forward;
 
 /* ---- workspace ---- */
@@ -62,6 +62,8 @@ static void lay_out(mica_exec *e, layout *l, int32_t n_threads)
     size_t q = (size_t)h->n_heads * (size_t)h->head_dim, kv = (size_t)h->n_kv_heads * (size_t)h->head_dim;
     size_t widest = c * max3(embd, q, ff);
     unsigned mask = all_wants(e->w);
+    e->rows = take(l, c, sizeof *e->rows);
+    e->logit_rows = take(l, (size_t)e->logits_max, sizeof *e->logit_rows);
     e->x = take(l, c * embd, sizeof(float));
     e->branch = take(l, c * embd, sizeof(float));
     e->q = take(l, c * q, sizeof(float));
@@ -187,32 +189,35 @@ static void embed(const forward *f)
     const mica_weight *w = &e->w->embd;
     for (int64_t t; (t = mica_pool_next(e->pool, 1)) < f->n;) {
         float *x = e->x + t * h->n_embd;
-        w->quant->decode(w->quant, w->data + (size_t)f->tokens[t] * w->row_bytes, x, (size_t)h->n_embd);
+        w->quant->decode(w->quant, w->data + (size_t)e->rows[t].token * w->row_bytes, x, (size_t)h->n_embd);
         if (h->embd_scale != 1.0f)
             e->kern->scale(x, h->embd_scale, h->n_embd);
-        int32_t pos = f->pos + (int32_t)t;
+        int32_t pos = e->rows[t].pos;
         mica_rope_angles(e->freq, e->rope_magnitude, h->rope_dim, pos, e->cs + t * h->rope_dim);
         if (h->window)
             mica_rope_angles(e->freq_window, e->rope_window_magnitude, h->rope_dim, pos, e->cs_window + t * h->rope_dim);
     }
 }
 
-/* Adds the branch to the residual stream (after its own norm, where there is one), then norms and quantises for the next matrices.
- * `branch_norm` NULL: no norm; `branch` false: nothing to add yet. */
-static void add_norm(const forward *f, int32_t first, bool branch, const float *branch_norm, const float *norm, unsigned mask)
+/* Adds the branch to the residual stream of row t (after its own norm, where there is one), then norms it into row i of the
+ * activations and quantises for the next matrices. `branch_norm` NULL: no norm; `branch` false: nothing to add yet. */
+static void add_norm_row(const mica_exec *e, int32_t t, int32_t i, bool branch, const float *branch_norm, const float *norm,
+                         unsigned mask)
 {
-    const mica_exec *e = f->e;
-    const mica_hparams *h = &e->w->h;
-    for (int64_t i; (i = mica_pool_next(e->pool, 1)) < f->n - first;) {
-        int64_t t = first + i;
-        float *x = e->x + t * h->n_embd, *b = e->branch + t * h->n_embd, *out = e->act.f + i * h->n_embd;
-        if (branch && branch_norm)
-            e->kern->rmsnorm(b, branch_norm, h->norm_eps, b, h->n_embd);
-        if (branch)
-            e->kern->add(x, b, h->n_embd);
-        e->kern->rmsnorm(x, norm, h->norm_eps, out, h->n_embd);
-        prepare(e, e->act.f, h->n_embd, (int32_t)i, mask);
-    }
+    int64_t n = e->w->h.n_embd;
+    float eps = e->w->h.norm_eps, *x = e->x + t * n, *b = e->branch + t * n;
+    if (branch && branch_norm)
+        e->kern->rmsnorm(b, branch_norm, eps, b, n);
+    if (branch)
+        e->kern->add(x, b, n);
+    e->kern->rmsnorm(x, norm, eps, e->act.f + i * n, n);
+    prepare(e, e->act.f, n, i, mask);
+}
+
+static void add_norm(const forward *f, bool branch, const float *branch_norm, const float *norm, unsigned mask)
+{
+    for (int64_t t; (t = mica_pool_next(f->e->pool, 1)) < f->n;)
+        add_norm_row(f->e, (int32_t)t, (int32_t)t, branch, branch_norm, norm, mask);
 }
 
 /* Norms and rotates the heads of q and k, and stores k and v in the cache. Items: (token, head of q or k). */
@@ -234,9 +239,10 @@ static void rotate_store(const forward *f, int32_t layer)
             e->kern->rope(x, angles + (int64_t)t * h->rope_dim, h->rope_dim, e->w->arch->rope_neox);
             if (!is_key)
                 continue;
-            size_t at = mica_kv_at(&e->kv, layer, kv_head, f->pos + t);
-            e->kern->f32_to_f16(x, e->kv.k + at, dim);
-            e->kern->f32_to_f16(e->v + ((int64_t)t * h->n_kv_heads + kv_head) * dim, e->kv.v + at, dim);
+            const mica_row *row = &e->rows[t];
+            size_t at = mica_kv_at(row->kv, layer, kv_head, row->pos);
+            e->kern->f32_to_f16(x, row->kv->k + at, dim);
+            e->kern->f32_to_f16(e->v + ((int64_t)t * h->n_kv_heads + kv_head) * dim, row->kv->v + at, dim);
         }
     }
 }
@@ -271,20 +277,20 @@ static void forward_layer(const forward *f, int32_t i, int thread)
     const mica_layer *l = &e->w->layers[i];
     const float *ffn_norm_before = i > 0 ? e->w->layers[i - 1].post_ffn_norm : NULL;
 
-    add_norm(f, 0, i > 0, ffn_norm_before, l->attn_norm, wants(&l->q) | wants(&l->k) | wants(&l->v));
+    add_norm(f, i > 0, ffn_norm_before, l->attn_norm, wants(&l->q) | wants(&l->k) | wants(&l->v));
     mica_pool_barrier(e->pool);
     multiply(e, (const mica_weight *const[]){&l->q, &l->k, &l->v}, (float *const[]){e->q, e->k, e->v},
              (const float *const[]){l->q_bias, l->k_bias, l->v_bias}, 3, e->act.f, f->n, thread);
     mica_pool_barrier(e->pool);
     rotate_store(f, i);
     mica_pool_barrier(e->pool);
-    mica_attention(e, i, f->n, f->pos, scratch_of(e, thread));
+    mica_attention(e, i, f->spans, f->n_spans, scratch_of(e, thread));
     mica_pool_barrier(e->pool);
     prepare_all(f, e->attn, &l->o);
     mica_pool_barrier(e->pool);
     multiply(e, (const mica_weight *const[]){&l->o}, (float *const[]){e->branch}, NULL, 1, e->attn, f->n, thread);
     mica_pool_barrier(e->pool);
-    add_norm(f, 0, true, l->post_attn_norm, l->ffn_norm, wants(&l->gate) | wants(&l->up));
+    add_norm(f, true, l->post_attn_norm, l->ffn_norm, wants(&l->gate) | wants(&l->up));
     mica_pool_barrier(e->pool);
     gate_up(f, l, thread);
     mica_pool_barrier(e->pool);
@@ -298,14 +304,15 @@ static void forward_logits(const forward *f, int thread)
 {
     mica_exec *e = f->e;
     const mica_weights *w = e->w;
-    int32_t n = f->n - f->first_logits;
-    add_norm(f, f->first_logits, true, w->layers[w->h.n_layers - 1].post_ffn_norm, w->output_norm, wants(&w->output));
+    for (int64_t i; (i = mica_pool_next(e->pool, 1)) < f->n_logits;)
+        add_norm_row(e, e->logit_rows[i], (int32_t)i, true, w->layers[w->h.n_layers - 1].post_ffn_norm, w->output_norm,
+                     wants(&w->output));
     mica_pool_barrier(e->pool);
-    multiply(e, (const mica_weight *const[]){&w->output}, (float *const[]){e->logits}, NULL, 1, e->act.f, n, thread);
+    multiply(e, (const mica_weight *const[]){&w->output}, (float *const[]){e->logits}, NULL, 1, e->act.f, f->n_logits, thread);
     if (w->h.final_softcap <= 0.0f)
         return;
     mica_pool_barrier(e->pool);
-    int64_t total = (int64_t)n * w->h.n_vocab, step = 4096;
+    int64_t total = (int64_t)f->n_logits * w->h.n_vocab, step = 4096;
     for (int64_t i; (i = mica_pool_next(e->pool, step)) < total;)
         e->kern->softcap(e->logits + i, w->h.final_softcap, total - i < step ? total - i : step);
 }
@@ -318,12 +325,20 @@ static void forward_thread(void *user, int thread, int n_threads)
     mica_pool_barrier(f->e->pool);
     for (int32_t i = 0; i < f->e->w->h.n_layers; i++)
         forward_layer(f, i, thread);
-    if (f->first_logits < f->n)
+    if (f->n_logits > 0)
         forward_logits(f, thread);
 }
 
-void mica_forward(mica_exec *e, const int32_t *tokens, int32_t n, int32_t pos, int32_t first_logits)
+void mica_forward(mica_exec *e, const mica_span *spans, int32_t n_spans)
 {
-    forward f = {e, tokens, n, pos, first_logits};
+    forward f = {.e = e, .spans = spans, .n_spans = n_spans};
+    for (int32_t s = 0; s < n_spans; s++) {
+        const mica_span *span = &spans[s];
+        for (int32_t i = 0; i < span->n; i++, f.n++) {
+            e->rows[f.n] = (mica_row){span->kv, span->tokens[i], span->pos + i};
+            if (i >= span->n - span->n_logits)
+                e->logit_rows[f.n_logits++] = f.n;
+        }
+    }
     mica_pool_run(e->pool, forward_thread, &f);
 }

@@ -10,7 +10,8 @@
 static mica_status score_rows(mica_session *s, mica_exec *e, int32_t from, int32_t n,
                               int (*on_logits)(void *user, size_t position, const float *logits), void *user, mica_error *err)
 {
-    mica_forward(e, s->tokens + from, n, from, 0);
+    mica_span span = {&s->kv, s->tokens + from, n, from, n};
+    mica_forward(e, &span, 1);
     s->n_computed = from + n;
     for (int32_t i = 0; i < n; i++)
         if (on_logits(user, (size_t)(from + i), e->logits + (size_t)i * (size_t)s->model->weights.h.n_vocab))
@@ -33,7 +34,7 @@ mica_status mica_session_score(mica_session *s, const int32_t *tokens, size_t n,
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return mica_fail_nomem(err, bytes, "the logits of a scored text");
-    mica_exec e = {.w = s->exec.w, .kern = s->exec.kern, .pool = s->pool, .kv = s->exec.kv, .chunk = SCORE_ROWS, .logits_max = SCORE_ROWS};
+    mica_exec e = {.w = s->exec.w, .kern = s->exec.kern, .pool = s->pool, .chunk = SCORE_ROWS, .logits_max = SCORE_ROWS};
     mica_exec_layout(&e, memory, s->options.n_threads, s->options.n_ctx);
 
     mica_status status = MICA_OK;
@@ -45,7 +46,8 @@ mica_status mica_session_score(mica_session *s, const int32_t *tokens, size_t n,
     s->logits_valid = false;
     for (int32_t pos = 0, step; pos < (int32_t)first; pos += step) {
         step = (int32_t)first - pos < s->exec.chunk ? (int32_t)first - pos : s->exec.chunk;
-        mica_forward(&s->exec, s->tokens + pos, step, pos, step);
+        mica_span span = {&s->kv, s->tokens + pos, step, pos, 0};
+        mica_forward(&s->exec, &span, 1);
     }
     for (int32_t pos = (int32_t)first; pos < total && !status; pos += SCORE_ROWS)
         status = score_rows(s, &e, pos, total - pos < SCORE_ROWS ? total - pos : SCORE_ROWS, on_logits, user, err);

@@ -139,7 +139,7 @@ static mica_status reserve(mica_session *s, mica_error *err)
     s->memory = memory;
     s->memory_bytes = bytes;
     s->exec = (mica_exec){.w = &m->weights, .kern = &m->kernels, .pool = s->pool, .chunk = s->options.prefill_chunk, .logits_max = 1};
-    s->exec.kv = (mica_kv){.k = memory, .v = (uint16_t *)(void *)((char *)memory + half), .n_ctx = n_ctx,
+    s->kv = (mica_kv){.k = memory, .v = (uint16_t *)(void *)((char *)memory + half), .n_ctx = n_ctx,
                            .n_kv_heads = m->weights.h.n_kv_heads, .head_dim = m->weights.h.head_dim};
     mica_exec_layout(&s->exec, (char *)memory + 2 * half, s->options.n_threads, n_ctx);
     return MICA_OK;
@@ -237,7 +237,8 @@ mica_status mica_session_compute(mica_session *s, mica_error *err)
     while (s->n_computed < s->n_tokens && !(status = interrupted(s, s->n_computed - start, total, err))) {
         int32_t n = s->n_tokens - s->n_computed < e->chunk ? s->n_tokens - s->n_computed : e->chunk;
         bool last = s->n_computed + n == s->n_tokens;
-        mica_forward(e, s->tokens + s->n_computed, n, s->n_computed, last ? n - 1 : n);
+        mica_span span = {&s->kv, s->tokens + s->n_computed, n, s->n_computed, last ? 1 : 0};
+        mica_forward(e, &span, 1);
         s->n_computed += n;
         s->logits_valid = last;
     }

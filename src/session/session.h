@@ -22,6 +22,7 @@ struct mica_session {
     mica_thread_plan threads;
     mica_pool *pool;
     mica_exec exec;
+    mica_kv kv;
     mica_sampler *sampler;
     mica_stop *stop;
     void *memory; /* KV cache and workspace, one mapping */
