@@ -3,38 +3,62 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "kern/fmath.h"
 
-#define QUERY_BLOCK 16 /* tokens that share a widened tile; bounds the running state kept in scratch */
+/* The law (docs/numerics.md): positions fall into tiles of 64 and groups of 512, at fixed absolute places. Within a group the online
+ * softmax (Milakov & Gimelshein 2018) is updated tile by tile from nothing; the groups' results are joined in order. So groups may
+ * be computed by different threads. */
+#define GROUP (8 * MICA_ATTN_TILE)
+#define QUERY_BLOCK 16  /* rows that share a widened tile; bounds the state kept in scratch */
+#define SPLIT_PARTS 256 /* a step of at most so many (row, group) pairs is split over groups too; the parts are in the workspace */
+
+/* Softmax of one query head over some positions: sum_t e^(s_t - max) v_t and the sum of the weights. */
+typedef struct attn_state {
+    float max, sum;
+} attn_state;
 
 typedef struct attn_scratch {
-    float *k, *v;  /* [TILE][head_dim], widened */
-    float *scores; /* [TILE] */
-    float *max, *sum; /* [QUERY_BLOCK * heads of an item]: online softmax */
+    float *k, *v;      /* [TILE][head_dim], widened */
+    float *scores;     /* [TILE] */
+    attn_state *state; /* [QUERY_BLOCK][heads of an item]: of the group */
+    attn_state *total; /* the same: of the groups before it */
+    float *out;        /* [QUERY_BLOCK][heads of an item][head_dim]: of the group */
 } attn_scratch;
 
 /* One piece of work: query heads [head0, head0 + heads), which share a KV head, for rows [t0, t1) of the step, which belong to one
- * sequence; row t is at position t + shift. */
+ * sequence; row t is at position t + shift. Positions from `from` on and below `to`, multiples of GROUP (or the end). */
 typedef struct attn_item {
     const mica_kv *kv;
-    int32_t layer, kv_head, head0, heads, t0, t1, shift;
+    int32_t layer, kv_head, head0, heads, t0, t1, shift, from, to;
 } attn_item;
+
+static size_t group_of(const mica_hparams *h) { return (size_t)(h->n_heads / h->n_kv_heads); }
+
+/* One part of a step that is split: the states of all heads, then their outputs. */
+static size_t part_floats(const mica_hparams *h)
+{
+    return (size_t)h->n_heads * ((size_t)h->head_dim + sizeof(attn_state) / sizeof(float));
+}
+
+size_t mica_attention_parts_bytes(const mica_hparams *h) { return SPLIT_PARTS * part_floats(h) * sizeof(float); }
 
 size_t mica_attention_scratch(const mica_hparams *h)
 {
-    size_t group = (size_t)(h->n_heads / h->n_kv_heads);
-    return (2 * MICA_ATTN_TILE * (size_t)h->head_dim + MICA_ATTN_TILE + 2 * QUERY_BLOCK * group) * sizeof(float);
+    size_t states = QUERY_BLOCK * group_of(h), tile = MICA_ATTN_TILE * (size_t)h->head_dim;
+    return (2 * tile + MICA_ATTN_TILE + states * (size_t)h->head_dim) * sizeof(float) + 2 * states * sizeof(attn_state) + 6 * 64;
 }
 
 static attn_scratch scratch_layout(const mica_hparams *h, void *memory)
 {
+    size_t states = QUERY_BLOCK * group_of(h), tile = mica_round_up(MICA_ATTN_TILE * (size_t)h->head_dim, 16);
     attn_scratch s;
-    size_t tile = MICA_ATTN_TILE * (size_t)h->head_dim;
     s.k = memory;
     s.v = s.k + tile;
     s.scores = s.v + tile;
-    s.max = s.scores + MICA_ATTN_TILE;
-    s.sum = s.max + QUERY_BLOCK * (size_t)(h->n_heads / h->n_kv_heads);
+    s.out = s.scores + MICA_ATTN_TILE;
+    s.state = (attn_state *)(void *)(s.out + mica_round_up(states * (size_t)h->head_dim, 16));
+    s.total = s.state + states;
     return s;
 }
 
@@ -44,91 +68,240 @@ static int32_t first_visible(const mica_hparams *h, int32_t layer, int32_t pos)
     return h->windowed[layer] && pos >= h->window ? pos - h->window + 1 : 0;
 }
 
-/* One query head meets the positions [from, to) of the tile that starts at `base`. */
-static void update(const mica_exec *e, const attn_scratch *s, const float *q, float *out, int32_t base, int32_t from, int32_t to,
-                   float *max, float *sum)
+static int32_t larger(int32_t a, int32_t b) { return a > b ? a : b; }
+static int32_t smaller(int32_t a, int32_t b) { return a < b ? a : b; }
+
+static const float *query(const mica_exec *e, int32_t row, int32_t head)
+{
+    return e->q + ((size_t)row * (size_t)e->w->h.n_heads + (size_t)head) * (size_t)e->w->h.head_dim;
+}
+
+static float *output(const mica_exec *e, int32_t row, int32_t head)
+{
+    return e->attn + ((size_t)row * (size_t)e->w->h.n_heads + (size_t)head) * (size_t)e->w->h.head_dim;
+}
+
+/* One query head meets n positions of the widened tile from index `skip` on. */
+static void update(const mica_exec *e, const attn_scratch *s, const float *q, int32_t skip, int32_t n, attn_state *state, float *out)
 {
     const mica_hparams *h = &e->w->h;
     const mica_kernels *kern = e->kern;
-    int64_t n = to - from, skip = (int64_t)(from - base) * h->head_dim;
-    kern->qk(q, s->k + skip, n, h->head_dim, h->attn_scale, s->scores);
+    int64_t at = (int64_t)skip * h->head_dim;
+    kern->qk(q, s->k + at, n, h->head_dim, h->attn_scale, s->scores);
     if (h->attn_softcap > 0.0f)
         kern->softcap(s->scores, h->attn_softcap, n);
-    float highest = kern->max(s->scores, n), new_max = highest > *max ? highest : *max;
-    float alpha = mica_expf(*max - new_max);
-    *sum = fmaf(*sum, alpha, kern->exp_sum(s->scores, new_max, n));
-    *max = new_max;
-    kern->pv(out, alpha, s->scores, s->v + skip, n, h->head_dim);
+    float highest = kern->max(s->scores, n), max = highest > state->max ? highest : state->max;
+    float alpha = mica_expf(state->max - max);
+    state->sum = fmaf(state->sum, alpha, kern->exp_sum(s->scores, max, n));
+    state->max = max;
+    kern->pv(out, alpha, s->scores, s->v + at, n, h->head_dim);
 }
 
-/* All queries of the item meet the tile. */
+/* All queries of the item meet the tile at `base`. */
 static void attend_tile(const mica_exec *e, const attn_scratch *s, const attn_item *it, int32_t base)
 {
     const mica_hparams *h = &e->w->h;
-    int32_t lo = first_visible(h, it->layer, it->t0 + it->shift), hi = it->t1 + it->shift; /* of any query of the item */
-    lo = lo > base ? lo : base;
-    hi = hi < base + MICA_ATTN_TILE ? hi : base + MICA_ATTN_TILE;
+    int32_t lo = larger(first_visible(h, it->layer, it->t0 + it->shift), base);
+    int32_t hi = smaller(it->t1 + it->shift, base + MICA_ATTN_TILE); /* of any query of the item */
+    if (lo >= hi)
+        return;
     size_t at = mica_kv_at(it->kv, it->layer, it->kv_head, lo);
     int64_t skip = (int64_t)(lo - base) * h->head_dim, count = (int64_t)(hi - lo) * h->head_dim;
     e->kern->f16_to_f32(it->kv->k + at, s->k + skip, count);
     e->kern->f16_to_f32(it->kv->v + at, s->v + skip, count);
     for (int32_t t = it->t0; t < it->t1; t++) {
-        int32_t from = first_visible(h, it->layer, t + it->shift), to = t + it->shift + 1;
-        from = from > base ? from : base;
-        to = to < base + MICA_ATTN_TILE ? to : base + MICA_ATTN_TILE;
+        int32_t from = larger(first_visible(h, it->layer, t + it->shift), base);
+        int32_t to = smaller(t + it->shift + 1, base + MICA_ATTN_TILE);
         for (int32_t i = 0; i < it->heads && from < to; i++) {
-            size_t offset = ((size_t)t * (size_t)h->n_heads + (size_t)(it->head0 + i)) * (size_t)h->head_dim;
-            int32_t state = (t - it->t0) * it->heads + i;
-            update(e, s, e->q + offset, e->attn + offset, base, from, to, &s->max[state], &s->sum[state]);
+            int32_t j = (t - it->t0) * it->heads + i;
+            update(e, s, query(e, t, it->head0 + i), from - base, to - from, &s->state[j], s->out + (size_t)j * (size_t)h->head_dim);
         }
     }
 }
 
+/* The group at `base`, from nothing: s->state and s->out. */
+static void attend_group(const mica_exec *e, const attn_scratch *s, const attn_item *it, int32_t base)
+{
+    int32_t n = (it->t1 - it->t0) * it->heads;
+    for (int32_t j = 0; j < n; j++)
+        s->state[j] = (attn_state){-INFINITY, 0.0f};
+    memset(s->out, 0, (size_t)n * (size_t)e->w->h.head_dim * sizeof(float));
+    for (int32_t tile = base; tile < smaller(base + GROUP, it->t1 + it->shift); tile += MICA_ATTN_TILE)
+        attend_tile(e, s, it, tile);
+}
+
+/* total += part: both become relative to the larger maximum. The first part is taken as it is. */
+static void join(const mica_exec *e, attn_state *total, float *out, const attn_state *part, const float *part_out)
+{
+    int64_t dim = e->w->h.head_dim;
+    if (total->sum == 0.0f && total->max == -INFINITY) {
+        *total = *part;
+        memcpy(out, part_out, (size_t)dim * sizeof *out);
+        return;
+    }
+    float max = part->max > total->max ? part->max : total->max;
+    float a = mica_expf(total->max - max), b = mica_expf(part->max - max);
+    total->sum = fmaf(total->sum, a, part->sum * b);
+    total->max = max;
+    e->kern->pv(out, a, &b, part_out, 1, dim);
+}
+
+/* The whole of an item's positions: group after group into e->attn. */
 static void attend(const mica_exec *e, const attn_scratch *s, const attn_item *it)
 {
-    const mica_hparams *h = &e->w->h;
-    for (int32_t i = 0; i < (it->t1 - it->t0) * it->heads; i++) {
-        s->max[i] = -INFINITY;
-        s->sum[i] = 0.0f;
+    size_t dim = (size_t)e->w->h.head_dim;
+    int32_t n = (it->t1 - it->t0) * it->heads;
+    for (int32_t j = 0; j < n; j++)
+        s->total[j] = (attn_state){-INFINITY, 0.0f};
+    for (int32_t base = it->from; base < it->to; base += GROUP) {
+        attend_group(e, s, it, base);
+        for (int32_t j = 0; j < n; j++)
+            if (s->state[j].sum != 0.0f) /* a group before a row's window gave nothing; NaN is not 0 */
+                join(e, &s->total[j], output(e, it->t0 + j / it->heads, it->head0 + j % it->heads), &s->state[j], s->out + (size_t)j * dim);
     }
-    for (int32_t t = it->t0; t < it->t1; t++)
-        memset(e->attn + ((size_t)t * (size_t)h->n_heads + (size_t)it->head0) * (size_t)h->head_dim, 0,
-               (size_t)it->heads * (size_t)h->head_dim * sizeof(float));
-    int32_t first = first_visible(h, it->layer, it->t0 + it->shift) / MICA_ATTN_TILE * MICA_ATTN_TILE;
-    for (int32_t base = first; base < it->t1 + it->shift; base += MICA_ATTN_TILE)
-        attend_tile(e, s, it, base);
-    for (int32_t t = it->t0; t < it->t1; t++)
-        for (int32_t i = 0; i < it->heads; i++)
-            e->kern->scale(e->attn + ((size_t)t * (size_t)h->n_heads + (size_t)(it->head0 + i)) * (size_t)h->head_dim,
-                           1.0f / s->sum[(t - it->t0) * it->heads + i], h->head_dim);
+    for (int32_t j = 0; j < n; j++)
+        e->kern->scale(output(e, it->t0 + j / it->heads, it->head0 + j % it->heads), 1.0f / s->total[j].sum, (int64_t)dim);
 }
+
+/* ---- steps of few rows: one item a group, joined afterwards ---- */
+
+static int32_t first_group(const mica_exec *e, int32_t layer, int32_t row)
+{
+    return first_visible(&e->w->h, layer, e->rows[row].pos) / GROUP;
+}
+
+static int32_t groups_of_row(const mica_exec *e, int32_t layer, int32_t row)
+{
+    return e->rows[row].pos / GROUP - first_group(e, layer, row) + 1;
+}
+
+/* Where the parts of a row begin: they lie row after row, group after group. */
+static float *parts_of(const mica_exec *e, int32_t layer, int32_t row)
+{
+    int32_t before = 0;
+    for (int32_t r = 0; r < row; r++)
+        before += groups_of_row(e, layer, r);
+    return e->attn_parts + (size_t)before * part_floats(&e->w->h);
+}
+
+static bool is_split(const mica_exec *e, int32_t layer, int32_t n_rows)
+{
+    int32_t parts = 0;
+    for (int32_t r = 0; r < n_rows && parts <= SPLIT_PARTS; r++)
+        parts += groups_of_row(e, layer, r);
+    return n_rows <= QUERY_BLOCK && parts <= SPLIT_PARTS;
+}
+
+static void attend_part(const mica_exec *e, const attn_scratch *s, const attn_item *it)
+{
+    size_t dim = (size_t)e->w->h.head_dim, heads = (size_t)e->w->h.n_heads;
+    attend_group(e, s, it, it->from);
+    for (int32_t t = it->t0; t < it->t1; t++) {
+        int32_t group = it->from / GROUP - first_group(e, it->layer, t);
+        if (group < 0 || group >= groups_of_row(e, it->layer, t))
+            continue; /* seen by another row of the item only */
+        float *part = parts_of(e, it->layer, t) + (size_t)group * part_floats(&e->w->h);
+        size_t j = (size_t)(t - it->t0) * (size_t)it->heads;
+        memcpy((attn_state *)(void *)part + it->head0, s->state + j, (size_t)it->heads * sizeof(attn_state));
+        memcpy(part + heads * 2 + (size_t)it->head0 * dim, s->out + j * dim, (size_t)it->heads * dim * sizeof(float));
+    }
+}
+
+void mica_attention_join(const mica_exec *e, int32_t layer, int32_t row, int32_t n_rows)
+{
+    const mica_hparams *h = &e->w->h;
+    if (!is_split(e, layer, n_rows))
+        return;
+    const float *parts = parts_of(e, layer, row);
+    int32_t groups = groups_of_row(e, layer, row);
+    for (int32_t head = 0; head < h->n_heads; head++) {
+        attn_state total = {-INFINITY, 0.0f};
+        for (int32_t g = 0; g < groups; g++) {
+            const float *part = parts + (size_t)g * part_floats(h);
+            const attn_state *state = (const attn_state *)(const void *)part + head;
+            if (state->sum != 0.0f)
+                join(e, &total, output(e, row, head), state, part + (size_t)h->n_heads * 2 + (size_t)head * (size_t)h->head_dim);
+        }
+        e->kern->scale(output(e, row, head), 1.0f / total.sum, h->head_dim);
+    }
+}
+
+/* ---- the items of a step ---- */
+
+typedef struct attn_plan {
+    int32_t layer, heads, per_group; /* query heads of an item; items for one block of rows and one group */
+    bool split;
+} attn_plan;
 
 static int32_t blocks_of(const mica_span *span) { return (span->n + QUERY_BLOCK - 1) / QUERY_BLOCK; }
 
-/* A tile is widened once for all query heads of its group, unless that leaves threads without work. */
-static int32_t heads_of_item(const mica_exec *e, int32_t blocks)
+/* Rows of a block of a span, and the groups they see. */
+static attn_item block_item(const mica_exec *e, int32_t layer, const mica_span *span, int32_t first_row, int32_t block)
 {
-    int32_t items = blocks * e->w->h.n_kv_heads, threads = mica_pool_threads(e->pool);
-    return items % threads == 0 || items >= 8 * threads ? e->w->h.n_heads / e->w->h.n_kv_heads : 1;
+    int32_t t0 = block * QUERY_BLOCK, t1 = smaller(t0 + QUERY_BLOCK, span->n);
+    attn_item it = {.kv = span->kv, .layer = layer, .t0 = first_row + t0, .t1 = first_row + t1, .shift = span->pos - first_row};
+    it.from = first_visible(&e->w->h, layer, span->pos + t0) / GROUP * GROUP;
+    it.to = span->pos + t1;
+    return it;
 }
 
-void mica_attention(const mica_exec *e, int32_t layer, const mica_span *spans, int32_t n_spans, void *scratch)
+static int32_t items_of(const attn_item *it, const attn_plan *plan)
+{
+    return plan->per_group * (plan->split ? (it->to - it->from + GROUP - 1) / GROUP : 1);
+}
+
+/* Narrows a block to its item number `i`. */
+static void pick_item(const mica_exec *e, attn_item *it, const attn_plan *plan, int32_t i)
+{
+    it->heads = plan->heads;
+    it->head0 = i % plan->per_group * plan->heads;
+    it->kv_head = it->head0 / (e->w->h.n_heads / e->w->h.n_kv_heads);
+    if (plan->split) {
+        it->from += i / plan->per_group * GROUP;
+        it->to = smaller(it->from + GROUP, it->to);
+    }
+}
+
+static int32_t count_items(const mica_exec *e, const mica_span *spans, int32_t n_spans, const attn_plan *plan)
+{
+    int32_t count = 0;
+    for (int32_t s = 0, row = 0; s < n_spans; row += spans[s].n, s++)
+        for (int32_t b = 0; b < blocks_of(&spans[s]); b++) {
+            attn_item it = block_item(e, plan->layer, &spans[s], row, b);
+            count += items_of(&it, plan);
+        }
+    return count;
+}
+
+/* Items by the thread that takes them: a tile is widened once for all query heads of its group, unless that leaves threads without
+ * work. */
+static attn_plan make_plan(const mica_exec *e, int32_t layer, const mica_span *spans, int32_t n_spans, int32_t rows)
 {
     const mica_hparams *h = &e->w->h;
-    attn_scratch s = scratch_layout(h, scratch);
-    int32_t blocks = 0, group = h->n_heads / h->n_kv_heads;
-    for (int32_t i = 0; i < n_spans; i++)
-        blocks += blocks_of(&spans[i]);
-    int32_t heads = heads_of_item(e, blocks), per_block = h->n_heads / heads;
-    for (int64_t i; (i = mica_pool_next(e->pool, 1)) < (int64_t)blocks * per_block;) {
-        int32_t block = (int32_t)(i / per_block), head0 = (int32_t)(i % per_block) * heads, first = 0;
-        const mica_span *span = spans;
-        for (; block >= blocks_of(span); span++) {
-            block -= blocks_of(span);
-            first += span->n;
+    attn_plan plan = {layer, h->n_heads / h->n_kv_heads, h->n_kv_heads, is_split(e, layer, rows)};
+    int32_t items = count_items(e, spans, n_spans, &plan), threads = mica_pool_threads(e->pool);
+    if (items % threads != 0 && items < 4 * threads) {
+        plan.heads = 1;
+        plan.per_group = h->n_heads;
+    }
+    return plan;
+}
+
+void mica_attention(const mica_exec *e, int32_t layer, const mica_span *spans, int32_t n_spans, int32_t n_rows, void *scratch)
+{
+    attn_scratch s = scratch_layout(&e->w->h, scratch);
+    attn_plan plan = make_plan(e, layer, spans, n_spans, n_rows);
+    int64_t next = mica_pool_next(e->pool, 1), item = 0;
+    for (int32_t i = 0, row = 0; i < n_spans; row += spans[i].n, i++) {
+        for (int32_t b = 0; b < blocks_of(&spans[i]); b++) {
+            attn_item block = block_item(e, layer, &spans[i], row, b);
+            int32_t count = items_of(&block, &plan);
+            for (; next < item + count; next = mica_pool_next(e->pool, 1)) {
+                attn_item it = block;
+                pick_item(e, &it, &plan, (int32_t)(next - item));
+                (plan.split ? attend_part : attend)(e, &s, &it);
+            }
+            item += count;
         }
-        int32_t t0 = block * QUERY_BLOCK, t1 = t0 + QUERY_BLOCK < span->n ? t0 + QUERY_BLOCK : span->n;
-        attn_item it = {span->kv, layer, head0 / group, head0, heads, first + t0, first + t1, span->pos - first};
-        attend(e, &s, &it);
     }
 }

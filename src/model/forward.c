@@ -70,6 +70,7 @@ static void lay_out(mica_exec *e, layout *l, int32_t n_threads)
     e->k = take(l, c * kv, sizeof(float));
     e->v = take(l, c * kv, sizeof(float));
     e->attn = take(l, c * q, sizeof(float));
+    e->attn_parts = take(l, mica_attention_parts_bytes(h), 1);
     e->gate = take(l, c * ff, sizeof(float));
     e->up = take(l, c * ff, sizeof(float));
     e->cs = take(l, c * rope, sizeof(float));
@@ -247,10 +248,18 @@ static void rotate_store(const forward *f, int32_t layer)
     }
 }
 
-static void prepare_all(const forward *f, const float *x, const mica_weight *reader)
+static void prepare_attention(const forward *f, int32_t layer, const mica_weight *reader)
+{
+    for (int64_t t; (t = mica_pool_next(f->e->pool, 1)) < f->n;) {
+        mica_attention_join(f->e, layer, (int32_t)t, f->n);
+        prepare(f->e, f->e->attn, reader->cols, (int32_t)t, wants(reader));
+    }
+}
+
+static void prepare_feed_forward(const forward *f, const mica_weight *reader)
 {
     for (int64_t t; (t = mica_pool_next(f->e->pool, 1)) < f->n;)
-        prepare(f->e, x, reader->cols, (int32_t)t, wants(reader));
+        prepare(f->e, f->e->gate, reader->cols, (int32_t)t, wants(reader));
 }
 
 /* gate = act(gate x) * (up x), rows of both matrices together. */
@@ -284,9 +293,9 @@ static void forward_layer(const forward *f, int32_t i, int thread)
     mica_pool_barrier(e->pool);
     rotate_store(f, i);
     mica_pool_barrier(e->pool);
-    mica_attention(e, i, f->spans, f->n_spans, scratch_of(e, thread));
+    mica_attention(e, i, f->spans, f->n_spans, f->n, scratch_of(e, thread));
     mica_pool_barrier(e->pool);
-    prepare_all(f, e->attn, &l->o);
+    prepare_attention(f, i, &l->o);
     mica_pool_barrier(e->pool);
     multiply(e, (const mica_weight *const[]){&l->o}, (float *const[]){e->branch}, NULL, 1, e->attn, f->n, thread);
     mica_pool_barrier(e->pool);
@@ -294,7 +303,7 @@ static void forward_layer(const forward *f, int32_t i, int thread)
     mica_pool_barrier(e->pool);
     gate_up(f, l, thread);
     mica_pool_barrier(e->pool);
-    prepare_all(f, e->gate, &l->down);
+    prepare_feed_forward(f, &l->down);
     mica_pool_barrier(e->pool);
     multiply(e, (const mica_weight *const[]){&l->down}, (float *const[]){e->branch}, NULL, 1, e->gate, f->n, thread);
     mica_pool_barrier(e->pool);

@@ -47,6 +47,7 @@ typedef struct mica_exec {
     float *branch;     /* [C][E] output of attention or feed-forward before it is added */
     float *q, *k, *v;  /* [C][Q], [C][K], [C][K] */
     float *attn;       /* [C][Q] */
+    float *attn_parts; /* see attention.c */
     float *gate, *up;  /* [C][F] */
     float *cs, *cs_window; /* [C][rope_dim] cosines and sines of full and windowed layers */
     double *freq, *freq_window; /* [rope_dim / 2] */
@@ -61,8 +62,8 @@ typedef struct mica_exec {
 /** Bytes of the workspace for these sizes; 0 if it does not fit size_t. */
 size_t mica_exec_bytes(const mica_weights *w, int32_t chunk, int32_t logits_max, int32_t n_threads);
 
-/** Lays the workspace out in `memory` (64-byte aligned, mica_exec_bytes() of it) and computes the RoPE frequencies for a context
- * of n_ctx. w, kern, pool, chunk and logits_max are set by the caller. */
+/** Lays the workspace out in `memory` (64-byte aligned, mica_exec_bytes() of it) and computes the RoPE frequencies for a
+ * context of n_ctx. w, kern, pool, chunk and logits_max are set by the caller. */
 void mica_exec_layout(mica_exec *e, void *memory, int32_t n_threads, int32_t n_ctx);
 
 /** Computes the spans, at most `chunk` tokens in all. The logits wanted (at most logits_max) come into e->logits, in the order of

@@ -121,8 +121,38 @@ static void test_weight_types(void **state)
     }
 }
 
+/* Beyond 512 positions attention is computed in groups: with one thread as with many, in prefill and in decode. */
+static void test_long_context(void **state)
+{
+    (void)state;
+    static int32_t tokens[1300];
+    static const char *const names[] = {"llama", "gemma3"};
+    for (int i = 0; i < 1300; i++)
+        tokens[i] = 3 + (i * 7919 + i * i * 31) % 280;
+    for (size_t m = 0; m < 2; m++) {
+        char path[512];
+        snprintf(path, sizeof path, MICA_TEST_DATA "/tiny/%s.gguf", names[m]);
+        mica_model *model = open_model(path, NULL);
+        uint64_t first = 0;
+        for (int threads = 1; threads <= 3; threads++) {
+            for (int chunk = 5; chunk <= 605; chunk += 300) {
+                mica_session *s = open_session(model, 1310, threads, chunk);
+                uint64_t h = last_hash(s, tokens, 1298);
+                for (size_t n = 1299; n <= 1300; n++)
+                    h = hash_bytes(h, &(uint64_t){last_hash(s, tokens, n)}, sizeof h);
+                first = first ? first : h;
+                if (h != first)
+                    fail_msg("%s: %d threads, chunk %d differ at 1300 tokens", names[m], threads, chunk);
+                mica_session_free(s);
+            }
+        }
+        mica_model_close(model);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_architectures), cmocka_unit_test(test_weight_types)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_architectures), cmocka_unit_test(test_weight_types),
+                                       cmocka_unit_test(test_long_context)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
