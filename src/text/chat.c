@@ -75,7 +75,7 @@ static bool set_variable(mica_run *run, const char *name, const mica_val *value)
     return mica_dict_set(run, run->variables, &key, value);
 }
 
-/* What transformers passes although nobody asked for it, then the request, then chat_template_kwargs, each over the one before. */
+/* What transformers passes although nobody asked for it, then the request, then chat_template_kwargs: the last one wins. */
 static bool make_variables(mica_run *run, const mica_chat_request *request, json_t *root)
 {
     mica_val dict, yes = mica_val_bool(true), none = MICA_NONE, text;
@@ -136,6 +136,8 @@ static mica_status read_request(const mica_chat_request *request, json_t **root,
 {
     json_error_t e;
     *root = json_loadb(request->json, request->length, JSON_ALLOW_NUL, &e);
+    if (!*root && json_error_code(&e) == json_error_out_of_memory)
+        return mica_fail_nomem(err, request->length, "the request");
     if (!*root)
         return mica_fail_at(err, MICA_BAD_TEXT, e.position, "the request is not valid JSON: %s at byte %d", e.text, e.position);
     mica_status status = json_is_object(*root) ? check_request(*root, err)
@@ -155,11 +157,13 @@ static mica_status report(const mica_run *run, mica_error *err)
         return mica_fail(err, MICA_OUT_OF_MEMORY, "out of memory while rendering the chat template");
     if (!run->line)
         return mica_fail(err, run->code, "chat template: %s", run->message);
-    return mica_fail_at(err, run->code, run->tmpl->exact_offsets ? (int64_t)run->offset : -1, "chat template, line %u: %s", run->line,
+    return mica_fail_at(err, run->code, run->tmpl->exact_offsets ? (int64_t)run->offset : -1, "chat template, line %u: %s",
+                        run->line,
                         run->message);
 }
 
-mica_status mica_template_run(const mica_template *t, const mica_chat_request *request, char **text, size_t *length, mica_error *err)
+mica_status mica_template_run(const mica_template *t, const mica_chat_request *request, char **text, size_t *length,
+                              mica_error *err)
 {
     json_t *root;
     *text = NULL;
@@ -171,12 +175,14 @@ mica_status mica_template_run(const mica_template *t, const mica_chat_request *r
     /* The address differs from run to run, so nobody can choose keys that all collide. Order never depends on it. */
     run.hash_seed = (uint64_t)(uintptr_t)root * 0x9E3779B97F4A7C15u ^ (uint64_t)(uintptr_t)&run;
     mica_tarena_init(&run.arena, MICA_TMPL_MAX_MEMORY);
-    mica_buf_init(&run.out, MICA_TMPL_MAX_TEXT);
+    mica_buf_init(&run.out, MICA_TMPL_BUFFER);
     bool ok = make_variables(&run, request, root) && mica_exec_template(&run);
     if (ok) {
         *text = mica_buf_take(&run.out, length);
-        if (!*text)
+        if (!*text) {
+            run.arena.refused = true;
             ok = mica_run_no_memory(&run);
+        }
     }
     if (!ok)
         status = report(&run, err);
@@ -191,9 +197,12 @@ mica_status mica_template_render(const char *template_text, size_t template_leng
                                  mica_error *err)
 {
     mica_template *t;
-    mica_chat_request request = {.json = request_json, .length = length, .bos_token = bos, .eos_token = eos, .now_unix = now_unix};
+    mica_chat_request request = {.json = request_json, .length = length, .bos_token = bos, .eos_token = eos,
+                                 .now_unix = now_unix};
     if (!template_text || !request_json || !text || !text_length)
         return mica_fail(err, MICA_INVALID_ARGUMENT, "a template, a request and a place for the text are needed");
+    *text = NULL;
+    *text_length = 0;
     mica_status status = mica_template_compile(template_text, template_length, &t, err);
     if (status != MICA_OK)
         return status;

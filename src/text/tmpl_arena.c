@@ -87,11 +87,3 @@ char *mica_tarena_bytes(mica_tarena *arena, size_t size)
     arena->top = p + size;
     return p;
 }
-
-bool mica_tarena_extend(mica_tarena *arena, const char *end, size_t extra)
-{
-    if (!arena->top || end != arena->top || extra > (size_t)(arena->end - arena->top))
-        return false;
-    arena->top += extra;
-    return true;
-}

@@ -1,7 +1,6 @@
 /* tmpl_arena.h - bump allocation with a hard maximum, for a compiled template and for one rendering.
  *
- * Nothing is freed before mica_tarena_free(). The top is kept unaligned after a byte allocation, so that the string that was made
- * last can grow in place: `s = s ~ piece` in a loop stays linear. Called by every tmpl_*.c.
+ * Nothing is freed before mica_tarena_free(). Called by every tmpl_*.c.
  */
 #ifndef MICA_TEXT_TMPL_ARENA_H
 #define MICA_TEXT_TMPL_ARENA_H
@@ -26,7 +25,5 @@ void *mica_tarena_alloc(mica_tarena *arena, size_t size);
 void *mica_tarena_array(mica_tarena *arena, size_t count, size_t size);
 /** `size` unaligned bytes for text. */
 char *mica_tarena_bytes(mica_tarena *arena, size_t size);
-/** Makes the byte allocation that ends at `end` longer by `extra`; false if it is not the last one or the chunk is full. */
-bool mica_tarena_extend(mica_tarena *arena, const char *end, size_t extra);
 
 #endif

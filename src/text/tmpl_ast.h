@@ -1,8 +1,8 @@
 /* tmpl_ast.h - a compiled template: nodes in one arena, names resolved to slots of frames. Immutable after compilation.
  *
- * Names follow jinja2's rules, which differ from a plain dynamic lookup: each scope (template, loop body, macro, block) is analysed
- * as a whole, and a name that is assigned anywhere in it belongs to it. tmpl_scope.c turns that into slots; a frame is entered by
- * running the `loads` of its scope.
+ * Names follow jinja2's rules, which differ from a plain dynamic lookup: each scope (template, loop body, macro, block) is
+ * analysed as a whole, and a name that is assigned anywhere in it belongs to it. tmpl_scope.c turns that into slots; a frame is
+ * entered by running the `loads` of its scope.
  */
 #ifndef MICA_TEXT_TMPL_AST_H
 #define MICA_TEXT_TMPL_AST_H

@@ -39,8 +39,8 @@ static const mica_method_def *methods_of(const mica_val *v)
 static bool unsafe(mica_run *run, const mica_val *object, const mica_val *name, mica_val *out)
 {
     char text[200];
-    snprintf(text, sizeof text, "access to attribute '%.*s' of '%s' object is unsafe.", (int)(name->len > 60 ? 60 : name->len),
-             name->s, mica_val_type_name(object));
+    snprintf(text, sizeof text, "access to attribute '%.*s' of '%s' object is unsafe.", MICA_SHOW(name),
+             mica_val_type_name(object));
     if (!mica_val_copy(run, text, strlen(text), out))
         return false;
     out->type = MICA_V_UNDEFINED;
@@ -49,22 +49,35 @@ static bool unsafe(mica_run *run, const mica_val *object, const mica_val *name, 
     return true;
 }
 
-/* Names that every Python object has. A dict may have other keys of this form. */
-static bool is_internal_name(const mica_val *name)
+static bool in_list(const char *const *names, const mica_val *name)
 {
-    static const char *const names[] = {
-        "__class__", "__class_getitem__", "__contains__", "__delattr__", "__delitem__", "__dict__", "__dir__", "__doc__",
-        "__eq__", "__format__", "__ge__", "__getattribute__", "__getitem__", "__getstate__", "__globals__", "__gt__",
-        "__hash__", "__init__", "__init_subclass__", "__ior__", "__iter__", "__le__", "__len__", "__lt__", "__module__",
-        "__ne__", "__new__", "__or__", "__reduce__", "__reduce_ex__", "__repr__", "__reversed__", "__ror__", "__setattr__",
-        "__setitem__", "__sizeof__", "__str__", "__subclasshook__", "__call__", "__code__", "__closure__", "__func__", "__self__"};
-    if (name->len < 5 || name->s[0] != '_' || name->s[1] != '_')
-        return false;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (mica_val_is(name, names[i], strlen(names[i])))
+    for (; *names; names++) {
+        if (mica_val_is(name, *names, strlen(*names)))
             return true;
     }
     return false;
+}
+
+/* Attributes that Python's objects have and the sandbox hides: those of every object, of dicts, of jinja2's Undefined. Where an
+ * object lacks such a name, an element of that name can be reached. */
+static bool is_internal_name(const mica_val *object, const mica_val *name)
+{
+    static const char *const all[] = {
+        "__class__", "__delattr__", "__dir__", "__doc__", "__eq__", "__format__", "__ge__", "__getattribute__", "__getstate__",
+        "__gt__", "__hash__", "__init__", "__init_subclass__", "__le__", "__lt__", "__ne__", "__new__", "__reduce__",
+        "__reduce_ex__", "__repr__", "__setattr__", "__sizeof__", "__str__", "__subclasshook__", NULL};
+    static const char *const dict[] = {"__class_getitem__", "__contains__", "__delitem__", "__getitem__", "__ior__", "__iter__",
+                                       "__len__", "__or__", "__reversed__", "__ror__", "__setitem__", NULL};
+    static const char *const undefined[] = {
+        "__add__", "__bool__", "__call__", "__complex__", "__div__", "__float__", "__floordiv__", "__getattr__", "__getitem__",
+        "__int__", "__iter__", "__len__", "__mod__", "__module__", "__mul__", "__neg__", "__pos__", "__pow__", "__radd__",
+        "__rdiv__", "__rfloordiv__", "__rmod__", "__rmul__", "__rpow__", "__rsub__", "__rtruediv__", "__slots__", "__sub__",
+        "__truediv__", "_fail_with_undefined_error", "_undefined_exception", "_undefined_hint", "_undefined_message",
+        "_undefined_name", "_undefined_obj", "__aiter__", NULL};
+    if (name->len < 5 || name->s[0] != '_')
+        return false;
+    return in_list(all, name) || (object->type == MICA_V_DICT && in_list(dict, name)) ||
+           (object->type == MICA_V_UNDEFINED && in_list(undefined, name));
 }
 
 static bool bind_method(mica_run *run, const mica_val *object, const mica_method_def *def, const mica_val *name, mica_val *out)
@@ -146,7 +159,7 @@ static bool attribute(mica_run *run, const mica_val *object, const mica_val *nam
             return bind_method(run, object, def, name, out);
         }
     }
-    *found = object->type != MICA_V_NAMESPACE && is_internal_name(name);
+    *found = object->type != MICA_V_NAMESPACE && is_internal_name(object, name);
     return !*found || unsafe(run, object, name, out);
 }
 
@@ -191,12 +204,12 @@ static bool element(mica_run *run, const mica_val *object, const mica_val *key, 
 bool mica_attr_get(mica_run *run, const mica_val *object, const mica_val *name, mica_val *out)
 {
     bool found;
-    if (object->type == MICA_V_UNDEFINED)
-        return mica_run_fail_undefined(run, object);
     if (!attribute(run, object, name, out, &found))
         return false;
     if (found)
         return true;
+    if (object->type == MICA_V_UNDEFINED)
+        return mica_run_fail_undefined(run, object);
     if (!element(run, object, name, out, &found))
         return false;
     return found || mica_val_undefined_attr(run, object, name, out);
@@ -290,7 +303,8 @@ static bool slice_seq(mica_run *run, const mica_val *list, int64_t start, int64_
     return true;
 }
 
-static bool slice_range(mica_run *run, const mica_val *v, int64_t start, int64_t stop, int64_t step, int64_t count, mica_val *out)
+static bool slice_range(mica_run *run, const mica_val *v, int64_t start, int64_t stop, int64_t step, int64_t count,
+                        mica_val *out)
 {
     mica_range *r = mica_tarena_alloc(&run->arena, sizeof *r);
     if (!r)
@@ -313,13 +327,14 @@ bool mica_attr_slice(mica_run *run, const mica_val *object, const mica_val *star
     int64_t from, to, by, n;
     if (object->type == MICA_V_UNDEFINED)
         return mica_run_fail_undefined(run, object);
-    if (object->type != MICA_V_STR && object->type != MICA_V_LIST && object->type != MICA_V_TUPLE && object->type != MICA_V_RANGE)
+    if (object->type != MICA_V_STR && object->type != MICA_V_LIST && object->type != MICA_V_TUPLE &&
+        object->type != MICA_V_RANGE)
         return mica_run_fail(run, "'%s' object cannot be sliced", mica_val_type_name(object));
     if (!slice_part(run, step, 1, &by) || !mica_val_length(run, object, &n))
         return false;
     if (by == 0)
         return mica_run_fail(run, "slice step cannot be zero");
-    const int64_t far = (int64_t)MICA_TMPL_MAX_TEXT * 2; /* beyond any string or list: as good as infinite, and cannot overflow */
+    const int64_t far = (int64_t)MICA_TMPL_MAX_TEXT * 2; /* beyond any string or list, and cannot overflow */
     by = by < -far ? -far : by > far ? far : by;
     int64_t low = by < 0 ? -1 : 0, high = by < 0 ? n - 1 : n;
     if (!slice_part(run, start, 0, &from) || !slice_part(run, stop, 0, &to))
@@ -368,7 +383,8 @@ bool mica_attr_path(mica_run *run, const mica_val *object, const mica_val *path,
         }
         if (!mica_attr_item(run, &v, &part, &next))
             return false;
-        v = next.type == MICA_V_UNDEFINED && fallback && mica_arg_given(fallback) && fallback->type != MICA_V_NONE ? *fallback : next;
+        v = next.type == MICA_V_UNDEFINED && fallback && mica_arg_given(fallback) &&
+            fallback->type != MICA_V_NONE ? *fallback : next;
     }
     *out = v;
     return true;

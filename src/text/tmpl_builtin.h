@@ -17,8 +17,8 @@ typedef struct mica_args {
 
 #define MICA_MAX_PARAMS 8
 
-/** Sorts arguments by a list of parameter names such as "d,attribute": the first `required` must be given; the others are MISSING
- * where they are not. A name that starts with '/' (all of them before it too) cannot be given by name. Errors name `what`. */
+/** Sorts arguments by a list of parameter names such as "d,attribute": the first `required` must be given; the others are
+ * MISSING where they are not. Parameters that have no name in Python are called 0, 1, 2. Errors name `what`. */
 bool mica_args_bind(mica_run *run, const mica_args *args, const char *what, const char *params, size_t required,
                     mica_val out[MICA_MAX_PARAMS]);
 
@@ -39,7 +39,8 @@ typedef struct mica_test_def {
 /** NULL if there is none. */
 const mica_filter_def *mica_filter_find(const char *name, size_t length);
 const mica_test_def *mica_test_find(const char *name, size_t length);
-bool mica_filter_apply(mica_run *run, const mica_filter_def *filter, const mica_val *value, const mica_args *args, mica_val *out);
+bool mica_filter_apply(mica_run *run, const mica_filter_def *filter, const mica_val *value, const mica_args *args,
+                       mica_val *out);
 bool mica_test_apply(mica_run *run, const mica_test_def *test, const mica_val *value, const mica_args *args, bool *out);
 
 /* The tables: text, sequences; tmpl_filter.c joins them. Each ends with a NULL name. */

@@ -26,8 +26,7 @@ static bool bind_keyword(mica_run *run, const mica_kwarg *kw, const char *what, 
         }
         p += n + (p[n] == ',');
     }
-    return mica_run_fail(run, "%s got an unexpected keyword argument '%.*s'", what, (int)(kw->name.len > 80 ? 80 : kw->name.len),
-                         kw->name.s);
+    return mica_run_fail(run, "%s got an unexpected keyword argument '%.*s'", what, MICA_SHOW(&kw->name));
 }
 
 bool mica_args_bind(mica_run *run, const mica_args *args, const char *what, const char *params, size_t required,
@@ -128,7 +127,7 @@ static bool refuse_keywords(mica_run *run, const mica_args *args, const uint8_t 
     for (size_t i = 0; i < args->n_kw; i++) {
         const mica_val *name = &args->kw[i].name;
         if (!taken[i])
-            return mica_run_fail(run, "the macro takes no keyword argument '%.*s'", (int)(name->len > 80 ? 80 : name->len), name->s);
+            return mica_run_fail(run, "the macro takes no keyword argument '%.*s'", MICA_SHOW(name));
     }
     return true;
 }

@@ -35,7 +35,8 @@ bool mica_compile_fail(mica_compiler *c, uint32_t offset, const char *format, ..
 bool mica_compile_no_memory(mica_compiler *c)
 {
     if (!c->failed)
-        c->code = mica_fail(c->err, MICA_OUT_OF_MEMORY, "out of memory while compiling a chat template of %zu bytes", c->n_source);
+        c->code = mica_fail(c->err, MICA_OUT_OF_MEMORY, "out of memory while compiling a chat template of %zu bytes",
+                            c->n_source);
     c->failed = true;
     return false;
 }

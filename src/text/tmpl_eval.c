@@ -97,7 +97,7 @@ static bool add_keyword(mica_run *run, mica_args *args, mica_kwarg *room, const 
         return mica_run_fail(run, "keywords must be strings");
     for (size_t i = 0; i < args->n_kw; i++) {
         if (mica_val_same_text(&args->kw[i].name, name))
-            return mica_run_fail(run, "the keyword argument '%.*s' is given twice", (int)(name->len > 80 ? 80 : name->len), name->s);
+            return mica_run_fail(run, "the keyword argument '%.*s' is given twice", MICA_SHOW(name));
     }
     if (!mica_run_charge(run, args->n_kw))
         return false;
@@ -129,7 +129,8 @@ static bool add_keywords(mica_run *run, mica_frame *frame, const mica_node *arg,
     return true;
 }
 
-bool mica_eval_args(mica_run *run, mica_frame *frame, const mica_node *node, uint32_t first, const mica_val *caller, mica_args *args)
+bool mica_eval_args(mica_run *run, mica_frame *frame, const mica_node *node, uint32_t first, const mica_val *caller,
+                    mica_args *args)
 {
     *args = (mica_args){0};
     uint32_t n = node->n_kids - first;
@@ -178,10 +179,10 @@ bool mica_eval_filter(mica_run *run, mica_frame *frame, const mica_node *node, c
 {
     mica_val v = *value;
     mica_args args;
-    if (node->kids[0] && !mica_eval_filter(run, frame, node->kids[0], value, &v)) /* a chain in a block: the first comes first */
+    if (node->kids[0] && !mica_eval_filter(run, frame, node->kids[0], value, &v)) /* a chain in a block */
         return false;
     if (!node->filter)
-        return mica_run_fail(run, "there is no filter named '%.*s'", (int)(node->text.len > 80 ? 80 : node->text.len), node->text.s);
+        return mica_run_fail(run, "there is no filter named '%.*s'", MICA_SHOW(&node->text));
     return mica_eval_args(run, frame, node, 1, NULL, &args) && mica_filter_apply(run, node->filter, &v, &args, out);
 }
 
@@ -192,7 +193,7 @@ static bool eval_filter(mica_run *run, mica_frame *frame, const mica_node *node,
     if (!mica_eval(run, frame, node->kids[0], &value))
         return false;
     if (!node->filter)
-        return mica_run_fail(run, "there is no filter named '%.*s'", (int)(node->text.len > 80 ? 80 : node->text.len), node->text.s);
+        return mica_run_fail(run, "there is no filter named '%.*s'", MICA_SHOW(&node->text));
     return mica_eval_args(run, frame, node, 1, NULL, &args) && mica_filter_apply(run, node->filter, &value, &args, out);
 }
 
@@ -204,7 +205,7 @@ static bool eval_test(mica_run *run, mica_frame *frame, const mica_node *node, m
     if (!mica_eval(run, frame, node->kids[0], &value))
         return false;
     if (!node->test)
-        return mica_run_fail(run, "there is no test named '%.*s'", (int)(node->text.len > 80 ? 80 : node->text.len), node->text.s);
+        return mica_run_fail(run, "there is no test named '%.*s'", MICA_SHOW(&node->text));
     if (!mica_eval_args(run, frame, node, 1, NULL, &args) || !mica_test_apply(run, node->test, &value, &args, &result))
         return false;
     *out = mica_val_bool(result);
@@ -246,7 +247,8 @@ static bool eval_compare(mica_run *run, mica_frame *frame, const mica_node *node
         return false;
     for (uint32_t i = 1; i < node->n_kids && holds; i++) {
         const mica_node *operand = node->kids[i];
-        if (!mica_eval(run, frame, operand->kids[0], &right) || !mica_op_compare(run, (mica_op)operand->op, &left, &right, &holds))
+        if (!mica_eval(run, frame, operand->kids[0], &right) ||
+            !mica_op_compare(run, (mica_op)operand->op, &left, &right, &holds))
             return false;
         left = right;
     }
@@ -256,27 +258,14 @@ static bool eval_compare(mica_run *run, mica_frame *frame, const mica_node *node
 
 static bool eval_concat(mica_run *run, mica_frame *frame, const mica_node *node, mica_val *out)
 {
-    size_t n = 0;
-    char *bytes;
     mica_val part, *parts = mica_tarena_array(&run->arena, node->n_kids, sizeof *parts);
     if (!parts)
         return mica_run_no_memory(run);
     for (uint32_t i = 0; i < node->n_kids; i++) {
         if (!mica_eval(run, frame, node->kids[i], &part) || !mica_text_str(run, &part, &parts[i]))
             return false;
-        n += parts[i].len;
     }
-    if (node->n_kids == 2)
-        return mica_val_concat(run, &parts[0], &parts[1], out);
-    if (!mica_val_new_text(run, n, &bytes, out))
-        return false;
-    out->flags = MICA_VF_ASCII;
-    for (uint32_t i = 0; i < node->n_kids; i++) {
-        memcpy(bytes, parts[i].s, parts[i].len);
-        bytes += parts[i].len;
-        out->flags &= parts[i].flags;
-    }
-    return true;
+    return mica_val_join(run, parts, node->n_kids, out);
 }
 
 static bool eval_cond(mica_run *run, mica_frame *frame, const mica_node *node, mica_val *out)

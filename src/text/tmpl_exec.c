@@ -123,15 +123,12 @@ bool mica_exec_captured(mica_run *run, size_t start, mica_val *out)
     return ok;
 }
 
-static bool output_ok(mica_run *run)
-{
-    return !run->out.failed || mica_text_fail(run, &run->out);
-}
-
 static mica_flow exec_data(mica_run *run, const mica_node *node)
 {
-    bool ok = mica_run_charge(run, node->text.len) && (mica_buf_append(&run->out, node->text.s, node->text.len), output_ok(run));
-    return ok ? MICA_FLOW_NEXT : MICA_FLOW_FAIL;
+    if (!mica_run_charge(run, node->text.len))
+        return MICA_FLOW_FAIL;
+    mica_buf_append(&run->out, node->text.s, node->text.len);
+    return mica_text_ok(run, &run->out) ? MICA_FLOW_NEXT : MICA_FLOW_FAIL;
 }
 
 static mica_flow exec_output(mica_run *run, mica_frame *frame, const mica_node *node)
@@ -359,7 +356,7 @@ static mica_flow exec_node(mica_run *run, mica_frame *frame, const mica_node *no
     case MICA_N_WITH:
         return exec_with(run, frame, node);
     default:
-        mica_run_fail(run, "an expression stands where a statement is expected");
+        mica_run_record(run, "an expression stands where a statement is expected");
         return MICA_FLOW_FAIL;
     }
 }
@@ -368,7 +365,7 @@ mica_flow mica_exec(mica_run *run, mica_frame *frame, const mica_node *node)
 {
     mica_flow flow = MICA_FLOW_FAIL;
     if (++run->depth > MICA_TMPL_MAX_DEPTH)
-        mica_run_fail(run, "the template is nested too deeply, or a macro calls itself without end");
+        mica_run_record(run, "the template is nested too deeply, or a macro calls itself without end");
     else if (mica_run_charge(run, 0))
         flow = exec_node(run, frame, node);
     run->depth--;

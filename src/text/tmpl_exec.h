@@ -47,7 +47,8 @@ bool mica_exec_captured(mica_run *run, size_t start, mica_val *out);
 
 bool mica_eval(mica_run *run, mica_frame *frame, const mica_node *node, mica_val *out);
 /** Evaluates the arguments in kids[first ...]; `caller` (or NULL) is added as a keyword. */
-bool mica_eval_args(mica_run *run, mica_frame *frame, const mica_node *node, uint32_t first, const mica_val *caller, mica_args *args);
+bool mica_eval_args(mica_run *run, mica_frame *frame, const mica_node *node, uint32_t first, const mica_val *caller,
+                    mica_args *args);
 /** A filter node, with its value given. */
 bool mica_eval_filter(mica_run *run, mica_frame *frame, const mica_node *node, const mica_val *value, mica_val *out);
 

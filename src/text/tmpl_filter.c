@@ -9,7 +9,7 @@
 
 /* The lookup of filters, and those that work on single values. */
 
-#define FILTER(name)                                                                                                            \
+#define FILTER(name) \
     static bool name(mica_run *run, const mica_val *v, const mica_args *args, const mica_val *bound, mica_val *out)
 
 /* ---- Defaults, attributes, JSON ---- */
@@ -172,18 +172,25 @@ static bool round_int(mica_run *run, int64_t i, int64_t digits, mica_val *out)
     return true;
 }
 
+static bool float_to_int(mica_run *run, double f, mica_val *out)
+{
+    int64_t whole;
+    if (mica_num_truncate(f, &whole) != MICA_NUM_OK)
+        return mica_run_fail(run, "the float does not fit 64 bits as an integer");
+    *out = mica_val_int(whole);
+    return true;
+}
+
 /* ceil or floor of v * 10**digits, divided by 10**digits, as the filter does it. */
 static bool round_directed(mica_run *run, const mica_val *v, int64_t digits, bool up, mica_val *out)
 {
     mica_val ten = mica_val_int(10), power = mica_val_int(digits), unit, scaled;
-    int64_t whole;
     if (!mica_op_binary(run, MICA_OP_POW, &ten, &power, &unit) || !mica_op_binary(run, MICA_OP_MUL, v, &unit, &scaled))
         return false;
     if (scaled.type == MICA_V_FLOAT) {
         double f = up ? -mica_num_floor(-scaled.f) : mica_num_floor(scaled.f);
-        if (mica_num_truncate(f, &whole) != MICA_NUM_OK)
-            return mica_run_fail(run, "the float does not fit 64 bits as an integer");
-        scaled = mica_val_int(whole);
+        if (!float_to_int(run, f, &scaled))
+            return false;
     }
     return mica_op_binary(run, MICA_OP_DIV, &scaled, &unit, out);
 }
@@ -198,7 +205,10 @@ FILTER(f_round)
     bool common = mica_val_is(&method, "common", 6), up = mica_val_is(&method, "ceil", 4);
     if (!common && !up && !mica_val_is(&method, "floor", 5))
         return mica_run_fail(run, "method must be common, ceil or floor");
-    if (!mica_arg_int(run, &bound[0], "precision", 0, &digits))
+    if (common && v->type == MICA_V_FLOAT && bound[0].type == MICA_V_NONE) /* round(f, None) is an integer */
+        return float_to_int(run, mica_num_round(v->f, 0), out);
+    const mica_val *precision = common && bound[0].type == MICA_V_NONE ? &(mica_val){.type = MICA_V_MISSING} : &bound[0];
+    if (!mica_arg_int(run, precision, "precision", 0, &digits))
         return false;
     if (v->type == MICA_V_UNDEFINED)
         return mica_run_fail_undefined(run, v);
@@ -216,7 +226,7 @@ FILTER(f_filesizeformat)
 {
     (void)args;
     static const char prefixes[] = "kMGTPEZY";
-    mica_val number;
+    mica_val number = MICA_NONE;
     char text[64], digits[MICA_NUM_TEXT];
     bool binary = mica_val_truth(&bound[0]);
     mica_val none[1] = {MICA_NONE};
@@ -231,7 +241,7 @@ FILTER(f_filesizeformat)
     if (bytes < base) {
         if (mica_num_is_nan(bytes) || mica_num_is_inf(bytes))
             return mica_run_fail(run, "cannot convert this float to an integer");
-        n = mica_num_format(bytes < 0 ? -mica_num_floor(-bytes) : mica_num_floor(bytes), 'f', 0, false, digits);
+        n = mica_num_format(bytes < 0 ? 0 - mica_num_floor(-bytes) : mica_num_floor(bytes), 'f', 0, false, digits);
         mica_val s = mica_val_text(digits, n), word = mica_val_literal(" Bytes");
         return mica_val_concat(run, &s, &word, out);
     }
@@ -274,7 +284,8 @@ const mica_filter_def *mica_filter_find(const char *name, size_t length)
     return f ? f : find_in(mica_filters_seq, name, length);
 }
 
-bool mica_filter_apply(mica_run *run, const mica_filter_def *filter, const mica_val *value, const mica_args *args, mica_val *out)
+bool mica_filter_apply(mica_run *run, const mica_filter_def *filter, const mica_val *value, const mica_args *args,
+                       mica_val *out)
 {
     mica_val bound[MICA_MAX_PARAMS], v = *value;
     if (!filter->params)

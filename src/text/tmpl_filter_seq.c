@@ -9,7 +9,7 @@
 
 /* Filters on sequences. What Python's generators give is a generator here: it can be walked once and has no length. */
 
-#define FILTER(name)                                                                                                            \
+#define FILTER(name) \
     static bool name(mica_run *run, const mica_val *v, const mica_args *args, const mica_val *bound, mica_val *out)
 
 /* ---- Keys ---- */
@@ -100,7 +100,8 @@ FILTER(f_dictsort)
 static bool push_group(mica_run *run, mica_val *groups, const mica_val *items, size_t from, size_t to, const mica_val *bound)
 {
     mica_val members, pair, grouper;
-    if (!mica_seq_new(run, MICA_V_LIST, to - from, &members) || !mica_attr_path(run, &items[from], &bound[0], &bound[1], &grouper))
+    if (!mica_seq_new(run, MICA_V_LIST, to - from, &members) ||
+        !mica_attr_path(run, &items[from], &bound[0], &bound[1], &grouper))
         return false;
     memcpy(members.seq->items, items + from, (to - from) * sizeof *items);
     members.seq->n = to - from;
@@ -151,7 +152,8 @@ FILTER(f_unique)
             return false;
         if (done)
             return mica_gen_of_list(run, &list, out);
-        if (!key_of(run, &item, &bound[1], NULL, mica_val_truth(&bound[0]), &key) || !mica_dict_find(run, seen.dict, &key, &found))
+        if (!key_of(run, &item, &bound[1], NULL, mica_val_truth(&bound[0]), &key) ||
+            !mica_dict_find(run, seen.dict, &key, &found))
             return false;
         if (!found && (!mica_dict_set(run, seen.dict, &key, &item) || !mica_seq_push(run, &list, &item)))
             return false;
@@ -426,7 +428,7 @@ static bool check_name(mica_run *run, const mica_val *v, const char *what)
 
 static bool unknown_name(mica_run *run, const char *what, const mica_val *name)
 {
-    return mica_run_fail(run, "there is no %s named '%.*s'", what, (int)(name->len > 80 ? 80 : name->len), name->s);
+    return mica_run_fail(run, "there is no %s named '%.*s'", what, MICA_SHOW(name));
 }
 
 static bool map_attribute(mica_run *run, const mica_args *args, stage *s)
@@ -438,8 +440,7 @@ static bool map_attribute(mica_run *run, const mica_args *args, stage *s)
         else if (mica_val_is(&kw->name, "default", 7))
             s->fallback = kw->value;
         else
-            return mica_run_fail(run, "map got an unexpected keyword argument '%.*s'",
-                                 (int)(kw->name.len > 80 ? 80 : kw->name.len), kw->name.s);
+            return mica_run_fail(run, "map got an unexpected keyword argument '%.*s'", MICA_SHOW(&kw->name));
     }
     return true;
 }

@@ -9,12 +9,13 @@
 
 /* Filters on text. */
 
-#define FILTER(name)                                                                                                            \
+#define FILTER(name) \
     static bool name(mica_run *run, const mica_val *v, const mica_args *args, const mica_val *bound, mica_val *out)
 
 /* ---- Case, stripping ---- */
 
-static bool soft_then(mica_run *run, const mica_val *v, bool (*fn)(mica_run *run, const mica_val *s, mica_val *out), mica_val *out)
+static bool soft_then(mica_run *run, const mica_val *v, bool (*fn)(mica_run *run, const mica_val *s, mica_val *out),
+                      mica_val *out)
 {
     mica_val s;
     return mica_text_soft(run, v, &s) && fn(run, &s, out);
@@ -89,7 +90,7 @@ FILTER(f_title)
     mica_buf buf;
     if (!mica_text_soft(run, v, &s))
         return false;
-    mica_buf_init(&buf, MICA_TMPL_MAX_TEXT);
+    mica_buf_init(&buf, MICA_TMPL_BUFFER);
     if (!title_words(run, &buf, &s)) {
         mica_buf_free(&buf);
         return false;
@@ -165,7 +166,7 @@ FILTER(f_indent)
     if (!indent_text(run, &bound[0], &indent) || !mica_val_concat(run, v, &newline, &s) ||
         !mica_strfn_splitlines(run, &s, false, &lines))
         return false;
-    mica_buf_init(&buf, MICA_TMPL_MAX_TEXT);
+    mica_buf_init(&buf, MICA_TMPL_BUFFER);
     for (size_t i = 0; i < lines.seq->n; i++) {
         const mica_val *line = &lines.seq->items[i];
         if (i)
@@ -173,6 +174,10 @@ FILTER(f_indent)
         if (i ? blank || line->len : first)
             mica_buf_append(&buf, indent.s, indent.len);
         mica_buf_append(&buf, line->s, line->len);
+        if (!mica_text_ok(run, &buf)) {
+            mica_buf_free(&buf);
+            return false;
+        }
     }
     if (!mica_val_from_buf(run, &buf, out))
         return false;
@@ -284,7 +289,7 @@ static bool put_query(mica_run *run, mica_buf *buf, const mica_val *v)
         if (!put_quoted(run, buf, &pair.seq->items[0], true))
             return false;
         mica_buf_putc(buf, '=');
-        if (!put_quoted(run, buf, &pair.seq->items[1], true))
+        if (!put_quoted(run, buf, &pair.seq->items[1], true) || !mica_text_ok(run, buf))
             return false;
     }
 }
@@ -293,7 +298,7 @@ FILTER(f_urlencode)
 {
     (void)args, (void)bound;
     mica_buf buf;
-    mica_buf_init(&buf, MICA_TMPL_MAX_TEXT);
+    mica_buf_init(&buf, MICA_TMPL_BUFFER);
     bool single = v->type == MICA_V_STR || !mica_val_is_iterable(v);
     if (!(single ? put_quoted(run, &buf, v, false) : put_query(run, &buf, v))) {
         mica_buf_free(&buf);
@@ -327,7 +332,7 @@ FILTER(f_xmlattr)
     bool space = !mica_arg_given(&bound[0]) || mica_val_truth(&bound[0]), any = false;
     if (v->type != MICA_V_DICT)
         return mica_run_fail(run, "xmlattr needs a mapping, not %s", mica_val_type_name(v));
-    mica_buf_init(&buf, MICA_TMPL_MAX_TEXT);
+    mica_buf_init(&buf, MICA_TMPL_BUFFER);
     for (size_t i = 0; i < v->dict->n; i++) {
         const mica_pair *p = &v->dict->pairs[i];
         if (p->value.type == MICA_V_NONE || p->value.type == MICA_V_UNDEFINED)
@@ -335,7 +340,7 @@ FILTER(f_xmlattr)
         if (any || space)
             mica_buf_putc(&buf, ' ');
         any = true;
-        if (!put_attribute(run, &buf, p)) {
+        if (!put_attribute(run, &buf, p) || !mica_text_ok(run, &buf)) {
             mica_buf_free(&buf);
             return false;
         }

@@ -28,7 +28,7 @@ typedef struct spec {
 static bool bad_spec(mica_run *run, const mica_val *text, const mica_val *v)
 {
     return mica_run_fail(run, "the format specifier '%.*s' does not suit a value of type %s",
-                         (int)(text->len > 60 ? 60 : text->len), text->s, mica_val_type_name(v));
+                         MICA_SHOW(text), mica_val_type_name(v));
 }
 
 static bool is_align(char c) { return c == '<' || c == '>' || c == '^' || c == '='; }
@@ -169,7 +169,8 @@ static bool format_int(mica_run *run, mica_buf *buf, const spec *s, const mica_v
     size_t n = 0;
     if (strchr("eEfFgG%", type))
         return format_float(run, buf, s, text, v);
-    if (s->precision >= 0 || !strchr("bcdoxXn", type) || (s->zero && s->grouping) || (s->grouping == ',' && !strchr("dn", type)))
+    if (s->precision >= 0 || !strchr("bcdoxXn", type) || (s->zero && s->grouping) ||
+        (s->grouping == ',' && !strchr("dn", type)))
         return bad_spec(run, text, v);
     if (type == 'c') {
         if (i < 0 || i > 0x10FFFF || (i >= 0xD800 && i < 0xE000))
@@ -244,9 +245,9 @@ static bool first_value(formatter *f, const char *name, size_t n, mica_val *out)
         *out = f->args[index];
         return true;
     }
-    const mica_val *found = mica_dict_get(f->run, f->kwargs, name, n);
+    const mica_val *found = mica_dict_get(f->run, f->kwargs, name, n), shown = mica_val_text(name, n);
     if (!found)
-        return mica_run_fail(f->run, "format() has no argument named '%.*s'", (int)(n > 80 ? 80 : n), name);
+        return mica_run_fail(f->run, "format() has no argument named '%.*s'", MICA_SHOW(&shown));
     *out = *found;
     return true;
 }
@@ -283,9 +284,10 @@ static bool apply_conversion(formatter *f, char conversion, mica_val *v)
     if (conversion == 's')
         return mica_text_str(f->run, v, v);
     if (conversion != 'r')
-        return mica_run_fail(f->run, "conversion '!%c' of format() is not supported", conversion);
+        return mica_run_fail(f->run, "conversion '!%c' of format() is not supported",
+                             (unsigned char)conversion < 0x80 ? conversion : '?');
     mica_buf buf;
-    mica_buf_init(&buf, MICA_TMPL_MAX_TEXT);
+    mica_buf_init(&buf, MICA_TMPL_BUFFER);
     if (!mica_text_repr(f->run, &buf, v)) {
         mica_buf_free(&buf);
         return false;
@@ -332,7 +334,7 @@ static bool put_field(formatter *f, mica_buf *buf, const char *p, const char *en
     }
     if (name_end < end) {
         mica_buf inner;
-        mica_buf_init(&inner, MICA_TMPL_MAX_TEXT);
+        mica_buf_init(&inner, MICA_TMPL_BUFFER);
         if (!expand(f, &inner, name_end + 1, end, depth + 1)) {
             mica_buf_free(&inner);
             return false;
@@ -343,7 +345,7 @@ static bool put_field(formatter *f, mica_buf *buf, const char *p, const char *en
     if (!f->markup || depth)
         return format_value(f->run, buf, &v, &text);
     mica_buf plain;
-    mica_buf_init(&plain, MICA_TMPL_MAX_TEXT);
+    mica_buf_init(&plain, MICA_TMPL_BUFFER);
     bool safe = v.type == MICA_V_STR && (v.flags & MICA_VF_MARKUP) && text.len == 0;
     if (!format_value(f->run, &plain, &v, &text)) {
         mica_buf_free(&plain);
@@ -377,8 +379,8 @@ static bool expand(formatter *f, mica_buf *buf, const char *p, const char *end, 
                 p++;
             mica_buf_append(buf, start, (size_t)(p - start));
         }
-        if (buf->failed)
-            return mica_text_fail(f->run, buf);
+        if (!mica_text_ok(f->run, buf))
+            return false;
     }
     return true;
 }
@@ -389,7 +391,7 @@ bool mica_text_format(mica_run *run, const mica_val *format, const mica_val *arg
     formatter f = {.run = run, .args = args, .n_args = n_args, .kwargs = kwargs};
     f.markup = (format->flags & MICA_VF_MARKUP) != 0;
     mica_buf buf;
-    mica_buf_init(&buf, MICA_TMPL_MAX_TEXT);
+    mica_buf_init(&buf, MICA_TMPL_BUFFER);
     if (!expand(&f, &buf, format->s, format->s + format->len, 0)) {
         mica_buf_free(&buf);
         return false;

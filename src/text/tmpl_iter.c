@@ -93,9 +93,11 @@ bool mica_iter_next(mica_run *run, mica_iter *it, mica_val *item, bool *done)
         if (!*done)
             *item = mica_val_int(it->source.range->start + (int64_t)it->pos++ * it->source.range->step);
         return true;
-    default:
+    case MICA_V_NONE:
         *done = true;
         return true;
+    default: /* a lazy iterator over something that cannot be walked: Python too notices only now */
+        return mica_run_fail(run, "'%s' object is not iterable", mica_val_type_name(&it->source));
     }
 }
 
@@ -121,7 +123,8 @@ bool mica_gen_lazy(mica_run *run, const mica_val *source, mica_iter_step step, v
     mica_iter *it, *inner = mica_tarena_alloc(&run->arena, sizeof *inner);
     if (!inner)
         return mica_run_no_memory(run);
-    if (!mica_iter_open(run, &from, inner) || !new_gen(run, &it, out))
+    *inner = (mica_iter){.source = from};
+    if ((mica_val_is_iterable(&from) && !mica_iter_open(run, &from, inner)) || !new_gen(run, &it, out))
         return false;
     *it = (mica_iter){.source = MICA_NONE, .inner = inner, .step = step, .user = user};
     return true;

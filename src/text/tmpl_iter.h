@@ -1,4 +1,4 @@
-/* tmpl_iter.h - walking over values: one interface for lists, strings, dicts, ranges, and the lazy results of map and select. */
+/* tmpl_iter.h - walking over values: one interface for lists, strings, dicts, ranges, and the lazy results of map, select. */
 #ifndef MICA_TEXT_TMPL_ITER_H
 #define MICA_TEXT_TMPL_ITER_H
 #include "text/tmpl_value.h"

@@ -156,13 +156,13 @@ static bool write_json(mica_run *run, mica_buf *buf, const mica_val *v, const mi
     default:
         return mica_run_fail(run, "Object of type %s is not JSON serializable", mica_val_type_name(v));
     }
-    return ok && (!buf->failed || mica_text_fail(run, buf));
+    return ok && mica_text_ok(run, buf);
 }
 
 bool mica_text_json(mica_run *run, const mica_val *v, const mica_json_style *style, mica_val *out)
 {
     mica_buf buf;
-    mica_buf_init(&buf, MICA_TMPL_MAX_TEXT);
+    mica_buf_init(&buf, MICA_TMPL_BUFFER);
     if (!write_json(run, &buf, v, style, 0)) {
         mica_buf_free(&buf);
         return false;

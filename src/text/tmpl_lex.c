@@ -45,7 +45,8 @@ static bool push(lexer *l, mica_token_kind kind, const char *p, mica_val value)
         c->tokens = tokens;
         c->cap_tokens = capacity;
     }
-    c->tokens[c->n_tokens++] = (mica_tmpl_token){.kind = kind, .line = line_at(l, p), .offset = offset_of(l, p), .value = value};
+    c->tokens[c->n_tokens++] = (mica_tmpl_token){.kind = kind, .line = line_at(l, p), .offset = offset_of(l, p),
+                                                 .value = value};
     return true;
 }
 
@@ -458,7 +459,8 @@ bool mica_lex(mica_compiler *c)
         else if (kind == '#')
             ok = lex_comment(&l, tag);
         else
-            ok = push(&l, kind == '{' ? MICA_T_OUTPUT_BEGIN : MICA_T_BLOCK_BEGIN, tag, MICA_NONE) && lex_tag(&l, tag, kind == '{');
+            ok = push(&l, kind == '{' ? MICA_T_OUTPUT_BEGIN : MICA_T_BLOCK_BEGIN, tag, MICA_NONE) &&
+                lex_tag(&l, tag, kind == '{');
         if (!ok)
             return false;
         l.line_starting = l.p[-1] == '\n';

@@ -80,9 +80,11 @@ static bool loop_changed(mica_run *run, const mica_val *self, const mica_args *a
     return true;
 }
 
-const mica_method_def mica_loop_methods[] = {{.name = "cycle", .call = loop_cycle}, {.name = "changed", .call = loop_changed}, {0}};
+const mica_method_def mica_loop_methods[] = {{.name = "cycle", .call = loop_cycle}, {.name = "changed", .call = loop_changed},
+                                             {0}};
 
-typedef enum field { INDEX, INDEX0, REVINDEX, REVINDEX0, FIRST, LAST, LENGTH, PREVITEM, NEXTITEM, DEPTH, DEPTH0, N_FIELDS } field;
+typedef enum field { INDEX, INDEX0, REVINDEX, REVINDEX0, FIRST, LAST, LENGTH, PREVITEM, NEXTITEM, DEPTH, DEPTH0,
+                    N_FIELDS } field;
 
 static field find_field(const mica_val *name)
 {

@@ -6,7 +6,7 @@
 
 /* Methods of dicts, lists, tuples, ranges, numbers and cyclers. */
 
-#define METHOD(name)                                                                                                            \
+#define METHOD(name) \
     static bool name(mica_run *run, const mica_val *self, const mica_args *args, const mica_val *bound, mica_val *out)
 #define UNUSED (void)run, (void)args, (void)bound
 
@@ -48,7 +48,8 @@ const mica_method_def mica_dict_methods[] = {
 
 /* ---- Lists, tuples, ranges ---- */
 
-static bool search(mica_run *run, const mica_val *self, const mica_val *wanted, int64_t from, int64_t to, int64_t *first, int64_t *n)
+static bool search(mica_run *run, const mica_val *self, const mica_val *wanted, int64_t from, int64_t to, int64_t *first,
+                   int64_t *n)
 {
     mica_iter it;
     mica_val item;

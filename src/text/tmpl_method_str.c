@@ -10,7 +10,7 @@
 
 /* Methods of str. `bound` follows the parameter list of the table at the end; parameters called 0, 1, 2 have no name. */
 
-#define METHOD(name)                                                                                                            \
+#define METHOD(name) \
     static bool name(mica_run *run, const mica_val *self, const mica_args *args, const mica_val *bound, mica_val *out)
 #define UNUSED (void)args, (void)bound
 
@@ -141,14 +141,14 @@ METHOD(m_join)
 METHOD(m_replace)
 {
     (void)args;
-    mica_val old, new;
+    mica_val old, new_text;
     int64_t most;
-    if (!mica_arg_text(run, &bound[0], "old", &old) || !mica_arg_text(run, &bound[1], "new", &new) ||
-        !mica_arg_int(run, &bound[2], "count", -1, &most))
+    bool markup = (self->flags & MICA_VF_MARKUP) != 0; /* which escapes whatever it is given */
+    if (!mica_arg_text(run, &bound[0], "old", &old) || !mica_arg_int(run, &bound[2], "count", -1, &most))
         return false;
-    if ((self->flags & MICA_VF_MARKUP) && !mica_text_escape(run, &new, &new))
+    if (!(markup ? mica_text_escape(run, &bound[1], &new_text) : mica_arg_text(run, &bound[1], "new", &new_text)))
         return false;
-    return mica_strfn_replace(run, self, &old, &new, most, out);
+    return mica_strfn_replace(run, self, &old, &new_text, most, out);
 }
 
 METHOD(m_format)

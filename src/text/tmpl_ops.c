@@ -80,12 +80,18 @@ static bool hash_value(mica_run *run, const mica_val *v, int depth, uint64_t *ha
             return mica_run_fail(run, "data is nested too deeply");
         *hash = v->seq->n;
         for (size_t k = 0; k < v->seq->n; k++) {
-            uint64_t one;
+            uint64_t one = 0;
             if (!hash_value(run, &v->seq->items[k], depth + 1, &one) || !mica_run_charge(run, 0))
                 return false;
             *hash = mix(*hash + one);
         }
         return true;
+    case MICA_V_VIEW:
+        if (v->aux == MICA_VIEW_VALUES) {
+            *hash = mix((uint64_t)(uintptr_t)v->dict);
+            return true;
+        }
+        return mica_run_fail(run, "unhashable type: '%s'", mica_val_type_name(v));
     case MICA_V_LIST: case MICA_V_DICT:
         return mica_run_fail(run, "unhashable type: '%s'", mica_val_type_name(v));
     case MICA_V_NONE: case MICA_V_UNDEFINED: case MICA_V_SELF:
@@ -129,11 +135,14 @@ static int compare_numbers(const mica_val *a, const mica_val *b)
     return f > floor ? -1 : 0;
 }
 
+/* -1, 0, 1: the bytes of UTF-8 are in the order of the code points. */
 static int compare_text(const mica_val *a, const mica_val *b)
 {
     size_t n = a->len < b->len ? a->len : b->len;
     int c = n ? memcmp(a->s, b->s, n) : 0;
-    return c ? c : a->len < b->len ? -1 : a->len > b->len;
+    if (c)
+        return c < 0 ? -1 : 1;
+    return a->len < b->len ? -1 : a->len > b->len;
 }
 
 static bool equal(mica_run *run, const mica_val *a, const mica_val *b, int depth, bool *out);

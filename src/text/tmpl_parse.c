@@ -197,7 +197,7 @@ static mica_node *parse_for(mica_compiler *c, const mica_tmpl_token *t)
 static mica_node *parse_loop_control(mica_compiler *c, const mica_tmpl_token *t, mica_ntype type)
 {
     if (c->n_loops == 0) {
-        mica_compile_fail(c, t->offset, "'%.*s' outside of a loop", (int)t->value.len, t->value.s);
+        mica_compile_fail(c, t->offset, "'%.*s' outside of a loop", MICA_SHOW(&t->value));
         return NULL;
     }
     return mica_node_new(c, type, t, NULL, 0);
@@ -246,7 +246,7 @@ static bool parse_signature(mica_compiler *c, mica_macro_def *m, mica_node_list 
         }
         for (size_t i = 0; i < params.n; i++) {
             if (mica_val_same_text(&params.items[i]->text, &name->text))
-                return mica_compile_fail(c, t->offset, "the parameter '%.*s' appears twice", (int)name->text.len, name->text.s);
+                return mica_compile_fail(c, t->offset, "the parameter '%.*s' appears twice", MICA_SHOW(&name->text));
         }
         if (!mica_node_push(c, &params, name))
             return false;
@@ -324,8 +324,8 @@ static mica_node *parse_call_block(mica_compiler *c, const mica_tmpl_token *t)
     return node;
 }
 
-/* {% generation %} marks what a model wrote, for training. transformers makes it a call block whose call returns the body, so it
- * has a scope of its own; here that is a call block without a call. */
+/* {% generation %} marks what a model wrote, for training. transformers makes it a call block whose call returns the body, so
+ * it has a scope of its own; here that is a call block without a call. */
 static mica_node *parse_generation(mica_compiler *c, const mica_tmpl_token *t)
 {
     mica_macro_def *m = mica_compile_alloc(c, sizeof *m);
@@ -350,7 +350,7 @@ static mica_node *unknown_tag(mica_compiler *c, const mica_tmpl_token *t)
             return NULL;
         }
     }
-    mica_compile_fail(c, t->offset, "unknown or misplaced tag '%.*s'", (int)(t->value.len > 80 ? 80 : t->value.len), t->value.s);
+    mica_compile_fail(c, t->offset, "unknown or misplaced tag '%.*s'", MICA_SHOW(&t->value));
     return NULL;
 }
 
@@ -360,7 +360,8 @@ static mica_node *parse_statement(mica_compiler *c)
         const char *name;
         mica_node *(*parse)(mica_compiler *c, const mica_tmpl_token *t);
     } table[] = {{"if", parse_if}, {"for", parse_for}, {"set", parse_set}, {"macro", parse_macro}, {"call", parse_call_block},
-                 {"generation", parse_generation}, {"with", parse_with}, {"filter", parse_filter_block}, {"print", parse_print}};
+                 {"generation", parse_generation}, {"with", parse_with}, {"filter", parse_filter_block},
+                     {"print", parse_print}};
     const mica_tmpl_token *t = mica_parse_peek(c, 0);
     if (t->kind != MICA_T_NAME) {
         mica_parse_unexpected(c, "the name of a tag");

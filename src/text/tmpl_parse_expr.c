@@ -51,13 +51,13 @@ bool mica_parse_unexpected(mica_compiler *c, const char *wanted)
     const mica_tmpl_token *t = mica_parse_peek(c, 0);
     if (t->kind == MICA_T_END)
         return mica_compile_fail(c, t->offset, "the template ends where %s is expected", wanted);
-    size_t n = t->kind == MICA_T_NAME ? t->value.len : 1, left = c->n_source - t->offset;
-    if (t->kind == MICA_T_OUTPUT_END || t->kind == MICA_T_BLOCK_END || t->kind == MICA_T_BLOCK_BEGIN || t->kind == MICA_T_OUTPUT_BEGIN)
-        n = 2;
-    n = n > 40 ? 40 : n > left ? left : n;
-    if (t->kind == MICA_T_STRING)
-        return mica_compile_fail(c, t->offset, "unexpected string where %s is expected", wanted);
-    return mica_compile_fail(c, t->offset, "unexpected '%.*s' where %s is expected", (int)n, c->source + t->offset, wanted);
+    if (t->kind == MICA_T_STRING || t->kind == MICA_T_DATA)
+        return mica_compile_fail(c, t->offset, "unexpected text where %s is expected", wanted);
+    if (t->kind == MICA_T_NAME)
+        return mica_compile_fail(c, t->offset, "unexpected '%.*s' where %s is expected", MICA_SHOW(&t->value), wanted);
+    bool brace = t->kind >= MICA_T_OUTPUT_BEGIN && t->kind <= MICA_T_BLOCK_END;
+    return mica_compile_fail(c, t->offset, "unexpected '%.*s' where %s is expected", brace ? 2 : 1, c->source + t->offset,
+                             wanted);
 }
 
 bool mica_parse_expect(mica_compiler *c, mica_token_kind kind, const char *what)
@@ -257,7 +257,8 @@ static mica_node *parse_primary(mica_compiler *c, bool namespaces)
 static bool at_tuple_end(const mica_compiler *c, const char *end)
 {
     mica_token_kind kind = kind_of(c);
-    return kind == MICA_T_OUTPUT_END || kind == MICA_T_BLOCK_END || kind == MICA_T_RPAREN || (end && mica_parse_is_name(c, 0, end));
+    return kind == MICA_T_OUTPUT_END || kind == MICA_T_BLOCK_END || kind == MICA_T_RPAREN ||
+           (end && mica_parse_is_name(c, 0, end));
 }
 
 /* Items with commas between and, for a tuple, perhaps one at the end. `targets`: only names and literals. */
@@ -342,7 +343,7 @@ static bool parse_argument(mica_compiler *c, mica_node_list *args, mica_ntype *l
     if (!order)
         return mica_compile_fail(c, t->offset, "the arguments of this call are in a wrong order");
     if (type == MICA_N_KEYWORD && duplicate_keyword(args, &t->value))
-        return mica_compile_fail(c, t->offset, "the argument '%.*s' is given twice", (int)t->value.len, t->value.s);
+        return mica_compile_fail(c, t->offset, "the argument '%.*s' is given twice", MICA_SHOW(&t->value));
     if (args->n > MAX_ARGUMENTS)
         return mica_compile_fail(c, t->offset, "more than %d arguments", MAX_ARGUMENTS);
     if (type != MICA_N_CONST)
@@ -360,7 +361,7 @@ static bool parse_argument(mica_compiler *c, mica_node_list *args, mica_ntype *l
     return mica_node_push(c, args, node);
 }
 
-/* The arguments behind an opening parenthesis; appended to args. A *list after keywords is taken before them, as Python does. */
+/* The arguments behind an opening parenthesis; appended to args. */
 static bool parse_arguments(mica_compiler *c, mica_node_list *args)
 {
     mica_ntype last = MICA_N_CONST;
@@ -495,8 +496,7 @@ mica_node *mica_parse_filters(mica_compiler *c, mica_node *node, bool inline_sta
         node->filter = mica_filter_find(t->value.s, t->value.len);
         node->soft = c->n_soft > 0;
         if (!node->filter && !node->soft) {
-            mica_compile_fail(c, t->offset, "there is no filter named '%.*s'", (int)(t->value.len > 80 ? 80 : t->value.len),
-                              t->value.s);
+            mica_compile_fail(c, t->offset, "there is no filter named '%.*s'", MICA_SHOW(&t->value));
             return NULL;
         }
     }
@@ -536,14 +536,14 @@ static mica_node *parse_test(mica_compiler *c, mica_node *value)
         if (!arg || !mica_node_push(c, &kids, arg))
             return NULL;
     }
-    mica_node *node = mica_node_new(c, MICA_N_TEST, is, kids.items, kids.n);
+    mica_node *node = mica_node_new(c, MICA_N_TEST, t, kids.items, kids.n);
     if (!node)
         return NULL;
     node->text = t->value;
     node->test = mica_test_find(t->value.s, t->value.len);
     node->soft = c->n_soft > 0;
     if (!node->test && !node->soft) {
-        mica_compile_fail(c, t->offset, "there is no test named '%.*s'", (int)(t->value.len > 80 ? 80 : t->value.len), t->value.s);
+        mica_compile_fail(c, t->offset, "there is no test named '%.*s'", MICA_SHOW(&t->value));
         return NULL;
     }
     return negated ? node1(c, MICA_N_NOT, is, node) : node;
@@ -732,11 +732,9 @@ static bool check_known(mica_compiler *c, const mica_node *node)
     if (!node || node->type == MICA_N_COND)
         return true;
     if (node->type == MICA_N_FILTER && !node->filter)
-        return mica_compile_fail(c, node->offset, "there is no filter named '%.*s'", (int)(node->text.len > 80 ? 80 : node->text.len),
-                                 node->text.s);
+        return mica_compile_fail(c, node->offset, "there is no filter named '%.*s'", MICA_SHOW(&node->text));
     if (node->type == MICA_N_TEST && !node->test)
-        return mica_compile_fail(c, node->offset, "there is no test named '%.*s'", (int)(node->text.len > 80 ? 80 : node->text.len),
-                                 node->text.s);
+        return mica_compile_fail(c, node->offset, "there is no test named '%.*s'", MICA_SHOW(&node->text));
     for (uint32_t i = 0; i < node->n_kids; i++) {
         if (!check_known(c, node->kids[i]))
             return false;

@@ -54,7 +54,7 @@ static bool put_text(percent *p, const spec *s, const mica_val *v, char conversi
         if (!mica_text_soft(p->run, v, &text))
             return false;
     } else {
-        mica_buf_init(&buf, MICA_TMPL_MAX_TEXT);
+        mica_buf_init(&buf, MICA_TMPL_BUFFER);
         if (!mica_text_repr(p->run, &buf, v)) {
             mica_buf_free(&buf);
             return false;
@@ -89,7 +89,7 @@ static bool put_integer(percent *p, const spec *s, const mica_val *v, char conve
     const char *format = conversion == 'x' ? "%llx" : conversion == 'X' ? "%llX" : conversion == 'o' ? "%llo" : "%llu";
     int n_digits = snprintf(digits, sizeof digits, format, magnitude);
     int zeros = s->precision > n_digits ? s->precision - n_digits : 0;
-    const char *prefix = !s->alternate ? "" : conversion == 'x' ? "0x" : conversion == 'X' ? "0X" : conversion == 'o' ? "0o" : "";
+    const char prefix[3] = {s->alternate && strchr("xXo", conversion) ? '0' : '\0', conversion, '\0'};
     const char *sign = i < 0 ? "-" : s->plus ? "+" : s->space ? " " : "";
     if (zeros > 300)
         return mica_run_fail(p->run, "a precision of more than 300 is not supported");
@@ -150,7 +150,7 @@ static bool put_conversion(percent *p, const spec *s, const mica_val *v, char co
     case 'c':
         return put_char(p, s, v);
     default:
-        return mica_run_fail(p->run, "unsupported format character '%c'", conversion);
+        return mica_run_fail(p->run, "unsupported format character '%c'", (unsigned char)conversion < 0x80 ? conversion : '?');
     }
 }
 
@@ -198,8 +198,7 @@ static bool read_key(percent *p, const char **at, const char *end, mica_val *out
     if (!mica_dict_find(p->run, p->args->dict, &key, &found))
         return false;
     if (!found)
-        return mica_run_fail(p->run, "the format has the key '%.*s', which the mapping lacks", (int)(key.len > 80 ? 80 : key.len),
-                             key.s);
+        return mica_run_fail(p->run, "the format has the key '%.*s', which the mapping lacks", MICA_SHOW(&key));
     *out = *found;
     return true;
 }
@@ -263,8 +262,8 @@ static bool run_format(percent *p, const mica_val *format)
         at = sign + 1;
         if (!convert(p, &at, end))
             return false;
-        if (p->buf.failed)
-            return mica_text_fail(p->run, &p->buf);
+        if (!mica_text_ok(p->run, &p->buf))
+            return false;
     }
     size_t given = p->args->type == MICA_V_TUPLE ? p->args->seq->n : 1;
     if (p->next < given && !p->mapping)
@@ -278,7 +277,7 @@ bool mica_text_percent(mica_run *run, const mica_val *format, const mica_val *ar
     /* Python calls every value with elements a mapping, except tuples and strings. */
     p.mapping = args->type == MICA_V_DICT || args->type == MICA_V_LIST || args->type == MICA_V_RANGE ||
                 args->type == MICA_V_UNDEFINED;
-    mica_buf_init(&p.buf, MICA_TMPL_MAX_TEXT);
+    mica_buf_init(&p.buf, MICA_TMPL_BUFFER);
     if (!run_format(&p, format)) {
         mica_buf_free(&p.buf);
         return false;

@@ -1,14 +1,18 @@
+#include "text/tmpl_exec.h"
 #include "text/tmpl_num.h"
 #include "text/tmpl_text.h"
 #include "text/tmpl_ustr.h"
 
 #include <stdio.h>
 
-bool mica_text_fail(mica_run *run, const mica_buf *buf)
+bool mica_text_ok(mica_run *run, const mica_buf *buf)
 {
-    if (buf->length > buf->maximum / 2)
-        return mica_run_fail(run, "the text would be longer than %zu MiB", MICA_TMPL_MAX_TEXT >> 20);
-    return mica_run_no_memory(run);
+    if (buf->failed) {
+        run->arena.refused = true;
+        return mica_run_no_memory(run);
+    }
+    return buf->length <= MICA_TMPL_MAX_TEXT || mica_run_fail(run, "a text would be longer than %zu MiB",
+                                                              MICA_TMPL_MAX_TEXT >> 20);
 }
 
 static bool write_value(mica_run *run, mica_buf *buf, const mica_val *v, bool repr, int depth);
@@ -116,6 +120,25 @@ static void write_float(mica_buf *buf, double f)
     mica_buf_append(buf, text, n);
 }
 
+static bool write_macro(mica_run *run, mica_buf *buf, const mica_macro *macro, int depth)
+{
+    bool named = macro->def->name.type == MICA_V_STR;
+    mica_buf_puts(buf, named ? "<Macro " : "<Macro anonymous");
+    bool ok = !named || write_value(run, buf, &macro->def->name, true, depth);
+    mica_buf_putc(buf, '>');
+    return ok;
+}
+
+static bool write_loop(mica_run *run, mica_buf *buf, const mica_val *loop)
+{
+    mica_val index = mica_val_literal("index"), length = mica_val_literal("length"), i, n;
+    bool found;
+    if (!mica_loop_attr(run, loop, &index, &i, &found) || !mica_loop_attr(run, loop, &length, &n, &found))
+        return false;
+    mica_buf_printf(buf, "<LoopContext %lld/%lld>", (long long)i.i, (long long)n.i);
+    return true;
+}
+
 static bool write_value(mica_run *run, mica_buf *buf, const mica_val *v, bool repr, int depth)
 {
     bool ok = true;
@@ -165,12 +188,17 @@ static bool write_value(mica_run *run, mica_buf *buf, const mica_val *v, bool re
     case MICA_V_SELF:
         mica_buf_puts(buf, "<TemplateReference None>");
         break;
-    case MICA_V_GEN: case MICA_V_FUNCTION: case MICA_V_METHOD: case MICA_V_MACRO: case MICA_V_LOOP: case MICA_V_CYCLER:
-    case MICA_V_JOINER: /* Python prints an address, which no template can mean */
-        mica_buf_printf(buf, "<%s>", mica_val_type_name(v));
+    case MICA_V_MACRO:
+        ok = write_macro(run, buf, v->macro, depth + 1);
         break;
+    case MICA_V_LOOP:
+        ok = write_loop(run, buf, v);
+        break;
+    case MICA_V_GEN: case MICA_V_FUNCTION: case MICA_V_METHOD: case MICA_V_CYCLER: case MICA_V_JOINER:
+        /* Python prints an address, which no template can mean. */
+        return mica_run_fail(run, "a value of type %s cannot be printed", mica_val_type_name(v));
     }
-    return ok && (!buf->failed || mica_text_fail(run, buf));
+    return ok && mica_text_ok(run, buf);
 }
 
 bool mica_text_write(mica_run *run, mica_buf *buf, const mica_val *v) { return write_value(run, buf, v, false, 0); }
@@ -184,7 +212,7 @@ bool mica_text_soft(mica_run *run, const mica_val *v, mica_val *out)
         return true;
     }
     mica_buf buf;
-    mica_buf_init(&buf, MICA_TMPL_MAX_TEXT);
+    mica_buf_init(&buf, MICA_TMPL_BUFFER);
     if (!mica_text_write(run, &buf, v)) {
         mica_buf_free(&buf);
         return false;
@@ -200,6 +228,24 @@ bool mica_text_str(mica_run *run, const mica_val *v, mica_val *out)
     return true;
 }
 
+static const char *entity_of(char c)
+{
+    switch (c) {
+    case '&':
+        return "&amp;";
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '\'':
+        return "&#39;";
+    case '"':
+        return "&#34;";
+    default:
+        return NULL;
+    }
+}
+
 bool mica_text_escape(mica_run *run, const mica_val *v, mica_val *out)
 {
     mica_val s;
@@ -210,10 +256,10 @@ bool mica_text_escape(mica_run *run, const mica_val *v, mica_val *out)
         return true;
     }
     mica_buf buf;
-    mica_buf_init(&buf, MICA_TMPL_MAX_TEXT);
+    mica_buf_init(&buf, MICA_TMPL_BUFFER);
     for (size_t i = 0; i < s.len; i++) {
         char c = s.s[i];
-        const char *entity = c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '\'' ? "&#39;" : c == '"' ? "&#34;" : NULL;
+        const char *entity = entity_of(c);
         if (entity)
             mica_buf_puts(&buf, entity);
         else

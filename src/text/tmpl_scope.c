@@ -8,8 +8,8 @@
  *  - A name that a scope assigns lives in it. On entry it takes the value of the same name outside (ALIAS), else is unset
  *    (UNDEFINED); but if it is assigned only inside of an `if`, an outside value of the request shows through (RESOLVE).
  *  - A name that is only read is looked up outwards, else in the request (RESOLVE).
- * Analysis of a scope first walks all of it except for inner scopes (`collect`), then resolves its names and goes into the inner
- * scopes (`resolve`). Recursion is bounded by the depth of the nodes. */
+ * Analysis of a scope first walks all of it except for inner scopes (`collect`), then resolves its names and goes into the
+ * inner scopes (`resolve`). Recursion is bounded by the depth of the nodes. */
 
 #define NO_ENTRY UINT32_MAX
 

@@ -65,7 +65,7 @@ static bool map_case(mica_run *run, const mica_val *s, case_map map, mica_val *o
     mica_buf buf;
     bool first = true;
     size_t n;
-    mica_buf_init(&buf, MICA_TMPL_MAX_TEXT);
+    mica_buf_init(&buf, MICA_TMPL_BUFFER);
     uint8_t markup = s->flags & MICA_VF_MARKUP;
     for (size_t i = 0; i < s->len; i += n) {
         uint32_t mapped[3], c = mica_ustr_decode(s->s + i, s->len - i, &n);
@@ -291,7 +291,8 @@ bool mica_strfn_splitlines(mica_run *run, const mica_val *s, bool keep_ends, mic
 
 /* ---- Searching, replacing, joining ---- */
 
-bool mica_strfn_find(mica_run *run, const mica_val *s, const mica_val *needle, size_t from, size_t to, bool from_right, int64_t *at)
+bool mica_strfn_find(mica_run *run, const mica_val *s, const mica_val *needle, size_t from, size_t to, bool from_right,
+                     int64_t *at)
 {
     if (!from_right) {
         *at = mica_ustr_find(s->s, to, needle->s, needle->len, from);
@@ -315,7 +316,9 @@ static bool replace_empty(mica_run *run, const mica_val *s, const mica_val *new_
     while (most != 0) {
         mica_buf_append(buf, new_text->s, new_text->len);
         most -= most > 0;
-        if (at >= s->len || buf->failed)
+        if (!mica_text_ok(run, buf))
+            return false;
+        if (at >= s->len)
             break;
         mica_ustr_decode(s->s + at, s->len - at, &n);
         mica_buf_append(buf, s->s + at, n);
@@ -325,7 +328,8 @@ static bool replace_empty(mica_run *run, const mica_val *s, const mica_val *new_
     return mica_run_charge(run, buf->length);
 }
 
-static bool replace_text(mica_run *run, const mica_val *s, const mica_val *old, const mica_val *new_text, int64_t most, mica_buf *buf)
+static bool replace_text(mica_run *run, const mica_val *s, const mica_val *old, const mica_val *new_text, int64_t most,
+                         mica_buf *buf)
 {
     size_t from = 0;
     for (; most != 0; most -= most > 0) {
@@ -337,16 +341,19 @@ static bool replace_text(mica_run *run, const mica_val *s, const mica_val *old, 
         mica_buf_append(buf, s->s + from, (size_t)at - from);
         mica_buf_append(buf, new_text->s, new_text->len);
         from = (size_t)at + old->len;
+        if (!mica_text_ok(run, buf))
+            return false;
     }
     mica_buf_append(buf, s->s + from, s->len - from);
     return true;
 }
 
-bool mica_strfn_replace(mica_run *run, const mica_val *s, const mica_val *old, const mica_val *new_text, int64_t most, mica_val *out)
+bool mica_strfn_replace(mica_run *run, const mica_val *s, const mica_val *old, const mica_val *new_text, int64_t most,
+                        mica_val *out)
 {
     mica_buf buf;
     uint8_t markup = s->flags & MICA_VF_MARKUP;
-    mica_buf_init(&buf, MICA_TMPL_MAX_TEXT);
+    mica_buf_init(&buf, MICA_TMPL_BUFFER);
     if (!(old->len ? replace_text(run, s, old, new_text, most, &buf) : replace_empty(run, s, new_text, most, &buf))) {
         mica_buf_free(&buf);
         return false;
@@ -383,8 +390,8 @@ static bool join_all(mica_run *run, mica_buf *buf, const mica_val *sep, const mi
             mica_buf_append(buf, sep->s, sep->len);
         if (!join_item(run, buf, &item, strict && !escape, escape, i) || !mica_run_charge(run, sep->len))
             return false;
-        if (buf->failed)
-            return mica_text_fail(run, buf);
+        if (!mica_text_ok(run, buf))
+            return false;
     }
 }
 
@@ -392,7 +399,7 @@ bool mica_strfn_join(mica_run *run, const mica_val *sep, const mica_val *items, 
 {
     mica_buf buf;
     uint8_t markup = sep->flags & MICA_VF_MARKUP;
-    mica_buf_init(&buf, MICA_TMPL_MAX_TEXT);
+    mica_buf_init(&buf, MICA_TMPL_BUFFER);
     if (!join_all(run, &buf, sep, items, strict)) {
         mica_buf_free(&buf);
         return false;

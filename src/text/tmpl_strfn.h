@@ -21,9 +21,11 @@ bool mica_strfn_pad(mica_run *run, const mica_val *s, int64_t width, const mica_
 bool mica_strfn_split(mica_run *run, const mica_val *s, const mica_val *sep, int64_t most, bool from_right, mica_val *out);
 bool mica_strfn_splitlines(mica_run *run, const mica_val *s, bool keep_ends, mica_val *out);
 /** most < 0: all. */
-bool mica_strfn_replace(mica_run *run, const mica_val *s, const mica_val *old, const mica_val *new_text, int64_t most, mica_val *out);
+bool mica_strfn_replace(mica_run *run, const mica_val *s, const mica_val *old, const mica_val *new_text, int64_t most,
+                        mica_val *out);
 /** Byte offset of a match within the bytes [from, to), or -1. */
-bool mica_strfn_find(mica_run *run, const mica_val *s, const mica_val *needle, size_t from, size_t to, bool from_right, int64_t *at);
+bool mica_strfn_find(mica_run *run, const mica_val *s, const mica_val *needle, size_t from, size_t to, bool from_right,
+                     int64_t *at);
 /** sep.join(items); strict: items that are not strings are an error, else str() is taken of them. */
 bool mica_strfn_join(mica_run *run, const mica_val *sep, const mica_val *items, bool strict, mica_val *out);
 

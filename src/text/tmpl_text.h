@@ -12,8 +12,8 @@ bool mica_text_str(mica_run *run, const mica_val *v, mica_val *out);
 bool mica_text_soft(mica_run *run, const mica_val *v, mica_val *out);
 /** markupsafe.escape(v): Markup. */
 bool mica_text_escape(mica_run *run, const mica_val *v, mica_val *out);
-/** The failure of a buffer: over the maximum, or no memory. Returns false. */
-bool mica_text_fail(mica_run *run, const mica_buf *buf);
+/** Whether all went well: fails when the system refused memory, or the text is longer than a string may be. */
+bool mica_text_ok(mica_run *run, const mica_buf *buf);
 
 typedef struct mica_json_style {
     bool ensure_ascii, sort_keys, pretty;

@@ -155,7 +155,8 @@ static bool expand(mica_run *run, mica_buf *buf, const civil *c, int64_t unix, c
         char directive = *p++;
         const char *parts = composite(directive);
         if (parts ? !expand(run, buf, c, unix, parts, parts + strlen(parts)) : !put_directive(buf, c, unix, directive, flag))
-            return mica_run_fail(run, "strftime directive %%%c is not supported", directive);
+            return mica_run_fail(run, "strftime directive %%%c is not supported",
+                                 (unsigned char)directive < 0x80 ? directive : '?');
     }
     return true;
 }
@@ -163,10 +164,12 @@ static bool expand(mica_run *run, mica_buf *buf, const civil *c, int64_t unix, c
 bool mica_text_strftime(mica_run *run, const mica_val *format, int64_t unix, mica_val *out)
 {
     mica_buf buf;
+    if (format->len > 4096)
+        return mica_run_fail(run, "the time format is longer than 4096 bytes");
     if (unix < -62135596800 || unix > 253402300799) /* years 1 to 9999, as datetime has them */
         return mica_run_fail(run, "the time is outside of the years 1 to 9999");
     civil c = civil_of(unix);
-    mica_buf_init(&buf, MICA_TMPL_MAX_TEXT);
+    mica_buf_init(&buf, MICA_TMPL_BUFFER);
     if (!expand(run, &buf, &c, unix, format->s, format->s + format->len)) {
         mica_buf_free(&buf);
         return false;

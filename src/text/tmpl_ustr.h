@@ -1,4 +1,4 @@
-/* tmpl_ustr.h - Unicode for templates: code points, classes and case as Python's str has them. Pure functions over valid UTF-8. */
+/* tmpl_ustr.h - Unicode for templates: code points, classes and case as Python's str has them. Pure functions, valid UTF-8. */
 #ifndef MICA_TEXT_TMPL_USTR_H
 #define MICA_TEXT_TMPL_USTR_H
 #include <stdbool.h>
@@ -20,7 +20,7 @@ size_t mica_ustr_encode(uint32_t c, char *out);
 uint64_t mica_ustr_hash(const char *s, size_t n, uint64_t seed);
 /** First occurrence of `needle` at or after `from`, or -1. Linear in n. */
 int64_t mica_ustr_find(const char *s, size_t n, const char *needle, size_t n_needle, size_t from);
-/** Last occurrence that ends at or before `to`, or -1. Quadratic at worst, so it counts its work down: -2 when *budget is spent. */
+/** Last occurrence that ends at or before `to`, or -1. Quadratic at worst, so it counts work: -2 when *budget is spent. */
 int64_t mica_ustr_rfind(const char *s, const char *needle, size_t n_needle, size_t to, int64_t *budget);
 
 bool mica_ustr_is_space(uint32_t c);     /* str.isspace, and \s of a regular expression */

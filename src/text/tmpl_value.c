@@ -1,6 +1,7 @@
 #include "text/tmpl_value.h"
 
 #include "text/tmpl_ops.h"
+#include "text/tmpl_text.h"
 #include "text/tmpl_ustr.h"
 
 #include <stdarg.h>
@@ -22,10 +23,10 @@ static void cut_at_character(char *text, size_t size)
         text[start - 1] = '\0';
 }
 
-bool mica_run_fail(mica_run *run, const char *format, ...)
+void mica_run_record(mica_run *run, const char *format, ...)
 {
     if (run->failed)
-        return false;
+        return;
     va_list args;
     va_start(args, format);
     vsnprintf(run->message, sizeof run->message, format, args);
@@ -33,19 +34,18 @@ bool mica_run_fail(mica_run *run, const char *format, ...)
     cut_at_character(run->message, sizeof run->message);
     run->failed = true;
     run->code = MICA_BAD_TEMPLATE;
-    return false;
 }
 
-bool mica_run_no_memory(mica_run *run)
+void mica_run_record_no_memory(mica_run *run)
 {
     if (run->failed)
-        return false;
+        return;
     if (run->arena.refused) {
-        mica_run_fail(run, "the system refused memory");
+        mica_run_record(run, "the system refused memory");
         run->code = MICA_OUT_OF_MEMORY;
-        return false;
+    } else {
+        mica_run_record(run, "the template needs more than %zu MiB of memory", MICA_TMPL_MAX_MEMORY >> 20);
     }
-    return mica_run_fail(run, "the template needs more than %zu MiB of memory", MICA_TMPL_MAX_MEMORY >> 20);
 }
 
 bool mica_run_charge(mica_run *run, size_t bytes)
@@ -107,7 +107,7 @@ bool mica_val_new_text(mica_run *run, size_t length, char **bytes, mica_val *out
 
 bool mica_val_copy(mica_run *run, const char *text, size_t length, mica_val *out)
 {
-    char *bytes;
+    char *bytes = NULL;
     if (!mica_val_new_text(run, length, &bytes, out))
         return false;
     if (length)
@@ -118,45 +118,88 @@ bool mica_val_copy(mica_run *run, const char *text, size_t length, mica_val *out
 
 bool mica_val_from_buf(mica_run *run, mica_buf *buf, mica_val *out)
 {
-    bool ok;
-    if (buf->failed) {
-        if (buf->length + (buf->length >> 1) >= buf->maximum)
-            ok = mica_run_fail(run, "a string would be longer than %zu MiB", MICA_TMPL_MAX_TEXT >> 20);
-        else
-            ok = mica_run_no_memory(run);
-    } else {
-        ok = mica_val_copy(run, buf->data ? buf->data : "", buf->length, out);
-    }
+    bool ok = mica_text_ok(run, buf) && mica_val_copy(run, buf->data ? buf->data : "", buf->length, out);
     mica_buf_free(buf);
     return ok;
 }
 
+#define GROWS_FROM 256 /* bytes of a result that gets free room behind it */
+
+static mica_tail *find_tail(mica_run *run, const mica_val *s, size_t more)
+{
+    for (size_t i = 0; i < MICA_N_TAILS; i++) {
+        mica_tail *t = &run->tails[i];
+        if (t->end && t->end == s->s + s->len && t->room >= more)
+            return t;
+    }
+    return NULL;
+}
+
+/* A place for `n` bytes. If most of them are those of `first`, more is likely to be appended: it gets as much room again. */
+static char *place_text(mica_run *run, const mica_val *first, size_t n)
+{
+    bool grows = n >= GROWS_FROM && first->len > n / 2;
+    char *p = mica_tarena_bytes(&run->arena, grows ? 2 * n : n);
+    if (!p) {
+        mica_run_no_memory(run);
+        return NULL;
+    }
+    if (grows) {
+        run->tails[run->next_tail] = (mica_tail){.end = p + n, .room = n};
+        run->next_tail = (run->next_tail + 1) % MICA_N_TAILS;
+    }
+    return p;
+}
+
+bool mica_val_join(mica_run *run, const mica_val *parts, size_t n, mica_val *out)
+{
+    size_t total = 0, at = 0, from = 0;
+    uint8_t flags = MICA_VF_ASCII;
+    for (size_t i = 0; i < n; i++) {
+        total += parts[i].len;
+        flags &= parts[i].flags;
+        if (total > MICA_TMPL_MAX_TEXT)
+            return mica_run_fail(run, "a string would be longer than %zu MiB", MICA_TMPL_MAX_TEXT >> 20);
+    }
+    const char *start = parts[0].s;
+    mica_tail *tail = find_tail(run, &parts[0], total - parts[0].len);
+    char *bytes = tail ? tail->end : place_text(run, &parts[0], total);
+    if (!bytes)
+        return false;
+    if (tail) {
+        from = 1;
+        tail->end += total - parts[0].len;
+        tail->room -= total - parts[0].len;
+    } else {
+        start = bytes;
+    }
+    for (size_t i = from; i < n; i++) {
+        memcpy(bytes + at, parts[i].s, parts[i].len);
+        at += parts[i].len;
+    }
+    *out = (mica_val){.type = MICA_V_STR, .flags = flags, .len = (uint32_t)total, .s = start};
+    return mica_run_charge(run, at);
+}
+
 bool mica_val_concat(mica_run *run, const mica_val *a, const mica_val *b, mica_val *out)
 {
-    mica_val left = *a, right = *b;
-    size_t n = (size_t)left.len + right.len;
-    if (n > MICA_TMPL_MAX_TEXT)
-        return mica_run_fail(run, "a string would be longer than %zu MiB", MICA_TMPL_MAX_TEXT >> 20);
-    uint8_t flags = left.flags & right.flags & MICA_VF_ASCII;
-    if (left.len && right.len && mica_tarena_extend(&run->arena, left.s + left.len, right.len)) {
-        if (!mica_run_charge(run, right.len))
-            return false;
-        memcpy((char *)(uintptr_t)left.s + left.len, right.s, right.len); /* the arena's own bytes */
-        *out = (mica_val){.type = MICA_V_STR, .flags = flags, .len = (uint32_t)n, .s = left.s};
-        return true;
-    }
-    char *bytes;
-    if (!mica_val_new_text(run, n, &bytes, out))
-        return false;
-    memcpy(bytes, left.s, left.len);
-    memcpy(bytes + left.len, right.s, right.len);
-    out->flags = flags;
-    return true;
+    const mica_val parts[2] = {*a, *b};
+    return mica_val_join(run, parts, 2, out);
 }
 
 bool mica_val_same_text(const mica_val *a, const mica_val *b)
 {
     return a->len == b->len && (a->s == b->s || memcmp(a->s, b->s, a->len) == 0);
+}
+
+int mica_val_shown(const mica_val *s)
+{
+    size_t n = s->len;
+    if (n > 80) {
+        for (n = 80; n && ((unsigned char)s->s[n] & 0xC0) == 0x80;)
+            n--;
+    }
+    return (int)n;
 }
 
 size_t mica_val_count(const mica_val *s)
@@ -198,7 +241,9 @@ mica_val mica_val_undefined_hint(const char *hint)
 bool mica_val_undefined_attr(mica_run *run, const mica_val *object, const mica_val *name, mica_val *out)
 {
     if (name->type == MICA_V_STR) {
-        *out = (mica_val){.type = MICA_V_UNDEFINED, .flags = object->type, .aux = MICA_UNDEF_ATTR, .len = name->len, .s = name->s};
+        *out = (mica_val){.type = MICA_V_UNDEFINED, .flags = object->type, .aux = MICA_UNDEF_ATTR};
+        out->len = name->len;
+        out->s = name->s;
         return true;
     }
     char text[160];
@@ -214,15 +259,15 @@ bool mica_val_undefined_attr(mica_run *run, const mica_val *object, const mica_v
     return true;
 }
 
-bool mica_run_fail_undefined(mica_run *run, const mica_val *v)
+void mica_run_record_undefined(mica_run *run, const mica_val *v)
 {
-    int n = v->len > 200 ? 200 : (int)v->len;
-    if (v->aux == MICA_UNDEF_NAME)
-        return mica_run_fail(run, "'%.*s' is undefined", n, v->s);
-    if (v->aux == MICA_UNDEF_HINT)
-        return mica_run_fail(run, "%.*s", n, v->s);
     mica_val object = {.type = v->flags};
-    return mica_run_fail(run, "'%s object' has no attribute '%.*s'", mica_val_type_name(&object), n, v->s);
+    if (v->aux == MICA_UNDEF_NAME)
+        mica_run_record(run, "'%.*s' is undefined", MICA_SHOW(v));
+    else if (v->aux == MICA_UNDEF_HINT) /* a message of this interpreter, so not long */
+        mica_run_record(run, "%.*s", (int)v->len, v->s);
+    else
+        mica_run_record(run, "'%s object' has no attribute '%.*s'", mica_val_type_name(&object), MICA_SHOW(v));
 }
 
 /* ---- Lists ---- */

@@ -1,11 +1,11 @@
 /* tmpl_value.h - the values of a template, and the state of one rendering.
  *
- * A value is 16 bytes and copied freely; what it points to lives in the arena of the rendering (or of the compiled template) and
- * is never changed after it was published, except for namespaces, generators, loops, cyclers and joiners. So sharing is safe.
+ * A value is 16 bytes and copied freely; what it points to lives in the arena of the rendering (or of the compiled template)
+ * and is never changed after it was published, except for namespaces, generators, loops, cyclers and joiners: sharing is safe.
  *
  * Invariants:
  *  1. A string is valid UTF-8 of at most MICA_TMPL_MAX_TEXT bytes. Positions that templates see count code points.
- *  2. Data can be nested deeper than the C stack allows only in steps of MICA_TMPL_MAX_NESTING: every walk over data takes a depth.
+ *  2. Data may be nested deeper than the C stack allows, so every recursive walk over data stops at MICA_TMPL_MAX_NESTING.
  *  3. A function that returns false has called mica_run_fail() (or a function that did), and *out is then unspecified.
  */
 #ifndef MICA_TEXT_TMPL_VALUE_H
@@ -17,6 +17,7 @@
 /* Limits. A template of a published model stays below a thousandth of each. */
 #define MICA_TMPL_MAX_SOURCE ((size_t)1 << 20)  /* bytes of template text */
 #define MICA_TMPL_MAX_TEXT ((size_t)16 << 20)   /* bytes of one string, and of the output */
+#define MICA_TMPL_BUFFER (8 * MICA_TMPL_MAX_TEXT) /* maximum of buffers: no string grows more than 7 times before its check */
 #define MICA_TMPL_MAX_MEMORY ((size_t)128 << 20) /* bytes of one rendering */
 #define MICA_TMPL_MAX_STEPS 10000000            /* evaluated nodes, iterations, and 64-byte units of work on text */
 #define MICA_TMPL_MAX_DEPTH 700                 /* nested evaluations: nesting of the template times macro recursion */
@@ -122,6 +123,15 @@ typedef struct mica_cycler {
     bool used;          /* joiner */
 } mica_cycler;
 
+/* The free room behind a string that was made by appending to another one. Who appends to the string that ends at `end` may use
+ * it: strings that share the bytes before stay what they are. So `s = s ~ piece` in a loop is linear. */
+typedef struct mica_tail {
+    char *end;
+    size_t room;
+} mica_tail;
+
+#define MICA_N_TAILS 4 /* strings that grow at the same time, the oldest is given up */
+
 /* One rendering. */
 typedef struct mica_run {
     mica_tarena arena;
@@ -132,6 +142,8 @@ typedef struct mica_run {
     mica_dict *variables; /* of the request */
     int64_t now_unix;
     uint64_t hash_seed;
+    mica_tail tails[MICA_N_TAILS];
+    unsigned next_tail;
     int64_t steps;
     int depth;
     bool failed;
@@ -140,10 +152,17 @@ typedef struct mica_run {
     char message[400];
 } mica_run;
 
-/** Records a failure (the first one stays) and returns false. */
-bool mica_run_fail(mica_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/** The failure after the arena or the output gave nothing. */
-bool mica_run_no_memory(mica_run *run);
+/** Records a failure; the first one stays. */
+void mica_run_record(mica_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/** The same as an expression that is false, visibly so for the compiler's analysis of what is initialised. */
+#define mica_run_fail(...) (mica_run_record(__VA_ARGS__), false)
+/** The failure after the arena or the output gave nothing. Returns false. */
+void mica_run_record_no_memory(mica_run *run);
+static inline bool mica_run_no_memory(mica_run *run)
+{
+    mica_run_record_no_memory(run);
+    return false;
+}
 /** Counts work; false when the limit is reached. `bytes` is the text that was looked at. */
 bool mica_run_charge(mica_run *run, size_t bytes);
 
@@ -171,11 +190,16 @@ void mica_val_scan(mica_val *s);
 /** Takes the bytes of `buf`, frees it, and makes the string. */
 bool mica_val_from_buf(mica_run *run, mica_buf *buf, mica_val *out);
 bool mica_val_concat(mica_run *run, const mica_val *a, const mica_val *b, mica_val *out);
+/** n >= 1 strings one after the other, as plain text. */
+bool mica_val_join(mica_run *run, const mica_val *parts, size_t n, mica_val *out);
 bool mica_val_same_text(const mica_val *a, const mica_val *b);
 static inline bool mica_val_is(const mica_val *s, const char *text, size_t n)
 {
     return s->len == n && __builtin_memcmp(s->s, text, n) == 0;
 }
+/** For "%.*s" in messages: the start of a string, cut at a character. */
+int mica_val_shown(const mica_val *s);
+#define MICA_SHOW(v) mica_val_shown(v), (v)->s
 /** Code points. */
 size_t mica_val_count(const mica_val *s);
 /** Code points [from, to) with 0 <= from <= to <= count; shares the bytes. */
@@ -186,7 +210,12 @@ mica_val mica_val_undefined_name(const mica_val *name);
 bool mica_val_undefined_attr(mica_run *run, const mica_val *object, const mica_val *name, mica_val *out);
 mica_val mica_val_undefined_hint(const char *hint);
 /** The failure that using `v` (undefined) is. Returns false. */
-bool mica_run_fail_undefined(mica_run *run, const mica_val *v);
+void mica_run_record_undefined(mica_run *run, const mica_val *v);
+static inline bool mica_run_fail_undefined(mica_run *run, const mica_val *v)
+{
+    mica_run_record_undefined(run, v);
+    return false;
+}
 
 /* Lists and tuples: made, filled, then published. */
 bool mica_seq_new(mica_run *run, mica_vtype type, size_t capacity, mica_val *out);
