@@ -1,11 +1,11 @@
 /* avx2_float.c - matrix products with F32, F16 and BF16 weights: the 16 partial sums are two registers, four tokens at a time. */
+#if defined(__x86_64__)
 #include <immintrin.h>
 
 #include "kern/target.h"
 #include "kern/x86/avx2.h"
 #include "kern/x86/avx2_sum16.h"
 
-#if defined(__x86_64__)
 MICA_TARGET_BEGIN("avx2,fma,f16c")
 
 #define PIECE 2048 /* weights decoded at a time: 8 KiB */

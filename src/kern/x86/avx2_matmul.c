@@ -4,10 +4,10 @@
  * Few tokens (decode): eight rows are read in place, their integer products reduced by a tree (gemv). Many tokens (prefill):
  * eight rows are expanded once into a tile of bytes, [4 weights][8 rows], that all tokens use (gemm).
  */
+#if defined(__x86_64__)
 #include "kern/x86/avx2.h"
 #include "kern/x86/avx2_rows.h"
 
-#if defined(__x86_64__)
 MICA_TARGET_BEGIN("avx2,fma,f16c")
 
 #define GEMM_FROM 3 /* tokens from which expanding a tile pays (measured: docs/performance.md) */

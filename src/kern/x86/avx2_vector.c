@@ -1,5 +1,6 @@
 /* avx2_vector.c - quantisation, norms, activations, RoPE and attention with AVX2. Each function does, lane by lane, the steps of
  * its portable twin in ref/vector.c; tails of fewer than eight elements go through that twin. */
+#if defined(__x86_64__)
 #include <immintrin.h>
 #include <math.h>
 #include <string.h>
@@ -10,7 +11,6 @@
 #include "kern/x86/avx2.h"
 #include "kern/x86/avx2_sum16.h"
 
-#if defined(__x86_64__)
 MICA_TARGET_BEGIN("avx2,fma,f16c")
 
 #define ROUND_NEAREST (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)

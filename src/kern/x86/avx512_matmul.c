@@ -3,11 +3,11 @@
  * again. Structure as in avx2_matmul.c; the tile has sixteen rows, [4 weights][16 rows]. One or two tokens stay with the AVX2
  * kernels: those wait for memory, and wider vectors measured no faster (docs/performance.md).
  */
-#include "kern/x86/avx2_formats.h"
+#if defined(__x86_64__)
 #include "kern/fills.h"
 #include "kern/x86/avx2.h"
-
-#if defined(__x86_64__)
+#include "kern/x86/avx2_formats.h"
+#include "kern/x86/avx512.h"
 #include "kern/x86/avx2_rows.h"
 
 MICA_TARGET_BEGIN("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")
@@ -229,5 +229,6 @@ void mica_kernels_fill_avx512(mica_kernels *k)
 #define FILL(type, name) k->matmul[MICA_TYPE_##type] = matmul_##name;
     AVX2_FORMATS(FILL)
 #undef FILL
+    mica_avx512_fill_vector(k);
 }
 #endif

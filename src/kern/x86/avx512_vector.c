@@ -1,0 +1,178 @@
+/* avx512_vector.c - attention and norms with AVX-512: the 16 partial sums of the law are one register. */
+#if defined(__x86_64__)
+#include <immintrin.h>
+#include <math.h>
+#include <string.h>
+
+#include "kern/fmath.h"
+#include "kern/target.h"
+#include "kern/x86/avx512.h"
+
+MICA_TARGET_BEGIN("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")
+
+/* The tree of the law: p[i] + p[i + 8], then + 4, + 2, + 1. */
+MICA_INLINE float tree16(__m512 p)
+{
+    __m256 s8 = _mm256_add_ps(_mm512_castps512_ps256(p), _mm512_extractf32x8_ps(p, 1));
+    __m128 s4 = _mm_add_ps(_mm256_castps256_ps128(s8), _mm256_extractf128_ps(s8, 1));
+    __m128 s2 = _mm_add_ps(s4, _mm_movehl_ps(s4, s4));
+    return _mm_cvtss_f32(_mm_add_ss(s2, _mm_movehdup_ps(s2)));
+}
+
+MICA_INLINE __mmask16 first(int64_t n) { return (__mmask16)((1u << n) - 1); }
+
+/* A product that a masked-off lane does not take part in leaves the partial sum as it is. */
+MICA_INLINE float dot16(const float *a, const float *b, int64_t n)
+{
+    __m512 p = _mm512_setzero_ps();
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        p = _mm512_fmadd_ps(_mm512_loadu_ps(a + i), _mm512_loadu_ps(b + i), p);
+    if (i < n)
+        p = _mm512_mask3_fmadd_ps(_mm512_maskz_loadu_ps(first(n - i), a + i), _mm512_maskz_loadu_ps(first(n - i), b + i), p, first(n - i));
+    return tree16(p);
+}
+
+static void f16_to_f32(const uint16_t *in, float *out, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        _mm512_storeu_ps(out + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(in + i))));
+    for (; i < n; i++)
+        out[i] = mica_f16_to_f32(in[i]);
+}
+
+static void rmsnorm(const float *x, const float *w, float eps, float *out, int64_t n)
+{
+    float s = 1.0f / sqrtf(dot16(x, x, n) / (float)n + eps);
+    __m512 sv = _mm512_set1_ps(s);
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        _mm512_storeu_ps(out + i, _mm512_mul_ps(_mm512_mul_ps(_mm512_loadu_ps(x + i), sv), _mm512_loadu_ps(w + i)));
+    for (; i < n; i++)
+        out[i] = (x[i] * s) * w[i];
+}
+
+/* ---- q k ---- */
+
+/* Sums of 16 registers at once: lane t is tree16(p[t]). Each step adds the halves of the sums of two positions and puts them side by
+ * side, so that it is the tree's own step. */
+MICA_INLINE __m512 tree16_of_16(const __m512 p[16])
+{
+    __m512 a[8], b[4], c[2];
+    UNROLL for (int i = 0; i < 8; i++) /* p[i] + p[i + 8]: 8 lanes of position i, 8 of position i + 8 */
+        a[i] = _mm512_add_ps(_mm512_shuffle_f32x4(p[i], p[i + 8], 0x44), _mm512_shuffle_f32x4(p[i], p[i + 8], 0xEE));
+    UNROLL for (int i = 0; i < 4; i++) /* 4 lanes each of i, i + 4, i + 8, i + 12, in the order i, i + 8, i + 4, i + 12 */
+        b[i] = _mm512_add_ps(_mm512_shuffle_f32x4(a[i], a[i + 4], 0x88), _mm512_shuffle_f32x4(a[i], a[i + 4], 0xDD));
+    UNROLL for (int i = 0; i < 2; i++) /* within 128 bits: elements 0, 1 plus 2, 3 */
+        c[i] = _mm512_add_ps(_mm512_shuffle_ps(b[i], b[i + 2], 0x44), _mm512_shuffle_ps(b[i], b[i + 2], 0xEE));
+    __m512 d = _mm512_add_ps(_mm512_shuffle_ps(c[0], c[1], 0x88), _mm512_shuffle_ps(c[0], c[1], 0xDD));
+    /* d: 128-bit lane L has positions x, x + 2, x + 1, x + 3 with x = 0, 8, 4, 12 */
+    const __m512i order = _mm512_setr_epi32(0, 2, 1, 3, 8, 10, 9, 11, 4, 6, 5, 7, 12, 14, 13, 15);
+    return _mm512_permutexvar_ps(order, d);
+}
+
+MICA_INLINE void qk_16(const float *q, const float *k, int64_t dim, float factor, float *s)
+{
+    __m512 p[16];
+    UNROLL for (int j = 0; j < 8; j++)
+        p[j] = p[j + 8] = _mm512_setzero_ps();
+    for (int64_t i = 0; i < dim; i += 16) {
+        __m512 a = _mm512_loadu_ps(q + i);
+        UNROLL for (int j = 0; j < 8; j++) {
+            p[j] = _mm512_fmadd_ps(a, _mm512_loadu_ps(k + j * dim + i), p[j]);
+            p[j + 8] = _mm512_fmadd_ps(a, _mm512_loadu_ps(k + (j + 8) * dim + i), p[j + 8]);
+        }
+    }
+    _mm512_storeu_ps(s, _mm512_mul_ps(tree16_of_16(p), _mm512_set1_ps(factor)));
+}
+
+static void qk(const float *q, const float *k, int64_t n_t, int64_t dim, float factor, float *s)
+{
+    int64_t t = 0;
+    for (; dim % 16 == 0 && t + 16 <= n_t; t += 16)
+        qk_16(q, k + t * dim, dim, factor, s + t);
+    for (; t < n_t; t++)
+        s[t] = dot16(q, k + t * dim, dim) * factor;
+}
+
+/* ---- softmax ---- */
+
+/* mica_expf() for 16 lanes. */
+MICA_INLINE __m512 exp16(__m512 x)
+{
+    __mmask16 live = _mm512_cmp_ps_mask(x, _mm512_set1_ps(MICA_EXP_MIN), _CMP_NLT_UQ);
+    __m512 c = _mm512_min_ps(_mm512_set1_ps(MICA_EXP_MAX), x); /* NaN stays NaN */
+    __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(c, _mm512_set1_ps(1.44269504f)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    __m512 r = _mm512_fmadd_ps(n, _mm512_set1_ps(-0.693359375f), c);
+    r = _mm512_fmadd_ps(n, _mm512_set1_ps(2.12194440e-4f), r);
+    __m512 p = _mm512_set1_ps(1.98756912e-4f);
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.39819994e-3f));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(8.33345205e-3f));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(4.16657962e-2f));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.66666657e-1f));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(5.00000000e-1f));
+    p = _mm512_fmadd_ps(p, _mm512_mul_ps(r, r), r);
+    p = _mm512_add_ps(p, _mm512_set1_ps(1.0f));
+    __m512i e = _mm512_slli_epi32(_mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127)), 23);
+    return _mm512_maskz_mul_ps(live, p, _mm512_castsi512_ps(e));
+}
+
+static float exp_sum(float *s, float max, int64_t n)
+{
+    __m512 m = _mm512_set1_ps(max), p = _mm512_setzero_ps();
+    for (int64_t i = 0; i < n; i += 16) {
+        __mmask16 part = n - i < 16 ? first(n - i) : (__mmask16)0xFFFF;
+        __m512 e = exp16(_mm512_sub_ps(_mm512_maskz_loadu_ps(part, s + i), m));
+        _mm512_mask_storeu_ps(s + i, part, e);
+        p = _mm512_mask_add_ps(p, part, p, e);
+    }
+    return tree16(p);
+}
+
+/* ---- p v ---- */
+
+/* `count` registers of the output through all positions. */
+MICA_INLINE void pv_columns(float *o, __m512 alpha, const float *p, const float *v, int64_t n_t, int64_t dim, int count)
+{
+    __m512 acc[8];
+    UNROLL for (int j = 0; j < count; j++)
+        acc[j] = _mm512_mul_ps(_mm512_loadu_ps(o + 16 * j), alpha);
+    for (int64_t t = 0; t < n_t; t++) {
+        __m512 pt = _mm512_set1_ps(p[t]);
+        UNROLL for (int j = 0; j < count; j++)
+            acc[j] = _mm512_fmadd_ps(pt, _mm512_loadu_ps(v + t * dim + 16 * j), acc[j]);
+    }
+    UNROLL for (int j = 0; j < count; j++)
+        _mm512_storeu_ps(o + 16 * j, acc[j]);
+}
+
+static void pv(float *o, float alpha, const float *p, const float *v, int64_t n_t, int64_t dim)
+{
+    __m512 a = _mm512_set1_ps(alpha);
+    int64_t i = 0;
+    for (; i + 128 <= dim; i += 128)
+        pv_columns(o + i, a, p, v + i, n_t, dim, 8);
+    for (; i + 64 <= dim; i += 64)
+        pv_columns(o + i, a, p, v + i, n_t, dim, 4);
+    for (; i + 16 <= dim; i += 16)
+        pv_columns(o + i, a, p, v + i, n_t, dim, 1);
+    for (; i < dim; i++) {
+        float acc = o[i] * alpha;
+        for (int64_t t = 0; t < n_t; t++)
+            acc = fmaf(p[t], v[t * dim + i], acc);
+        o[i] = acc;
+    }
+}
+
+MICA_TARGET_END
+
+void mica_avx512_fill_vector(mica_kernels *k)
+{
+    k->f16_to_f32 = f16_to_f32;
+    k->rmsnorm = rmsnorm;
+    k->qk = qk;
+    k->exp_sum = exp_sum;
+    k->pv = pv;
+}
+#endif
