@@ -151,10 +151,13 @@ static int take_turn(chat *c, const char *text)
 
 static int show_stats(const chat *c)
 {
-    if (c->replied)
-        mica_reply_print_metrics(&c->reply.result);
-    else
+    if (!c->replied) {
         mica_term_note("there was no reply yet");
+        return CODE_OK;
+    }
+    mica_reply_print_metrics(&c->reply.result);
+    fprintf(stderr, "cached_n=%d;dropped_n=%d;messages=%zu\n", c->reply.result.cached_n, c->reply.result.dropped_n,
+            json_array_size(c->messages));
     return CODE_OK;
 }
 

@@ -14,9 +14,8 @@
 /* What there is to tell about memory. */
 typedef struct budget {
     bool runnable;
-    mica_model_info info; /* its strings are gone once the model is closed; only numbers are read */
     mica_memory_plan plan;
-    mica_error err;       /* why it cannot be run */
+    mica_error err; /* why it cannot be run */
 } budget;
 
 /* ---- Finding out ---- */
@@ -46,11 +45,10 @@ static int find_budget(const mica_opts *o, const char *path, budget *b)
     how.kernels = o->kernels;
     how.on_warning = mica_term_warning;
     if (mica_model_open(path, &how, &model, &b->err) == MICA_OK) {
-        mica_model_get_info(model, &b->info);
-        if (mica_session_plan(model, &options, &b->plan, &b->err) == MICA_OK)
-            b->runnable = true;
-        else
+        code = mica_load_check_context(o, model);
+        if (code == CODE_OK && mica_session_plan(model, &options, &b->plan, &b->err))
             code = mica_load_failed(&b->err);
+        b->runnable = code == CODE_OK;
     }
     mica_model_close(model);
     return code;
@@ -187,8 +185,8 @@ static int print_json(const mica_opts *o, const char *path, const mica_gguf *g, 
 {
     json_t *all = json_pack("{s:o, s:i, s:I, s:o, s:o, s:o, s:b, s:o}", "file", mica_json_text(path, strlen(path)), "version",
                             version_of(path), "file_bytes", (json_int_t)mica_gguf_file_bytes(g), "metadata", json_metadata(g),
-                            "tensors", json_tensors(g, o->tensors), "types", json_types(g), "runnable", (int)b->runnable, "memory",
-                            json_memory(b));
+                            "tensors", json_tensors(g, o->tensors), "types", json_types(g), "runnable", (int)b->runnable,
+                            "memory", json_memory(b));
     if (all && !b->runnable)
         json_object_set_new(all, "reason", mica_json_text(b->err.message, strlen(b->err.message)));
     return mica_json_line(all) ? CODE_OK : CODE_FAILED;
@@ -201,11 +199,17 @@ static void print_bytes(const char *what, int64_t bytes)
     printf("  %-12s %15" PRId64 "  (%.1f MiB)\n", what, bytes, (double)bytes / 1048576.0);
 }
 
+/* A name of the file: bytes that are no text, and controls, as \xNN; they must not reach a terminal. */
 static void print_name(mica_str name)
 {
-    json_t *text = mica_json_text(name.data, name.length);
-    printf("%s", text ? json_string_value(text) : "?");
-    json_decref(text);
+    json_t *valid = mica_json_text(name.data, name.length);
+    const unsigned char *p = (const unsigned char *)(valid ? json_string_value(valid) : "?");
+    for (; *p; p++)
+        if (*p < 0x20 || *p == 0x7F || (*p == 0xC2 && p[1] < 0xA0)) /* C0, DEL; C1 is C2 80 to C2 9F */
+            printf("\\x%02x", *p == 0xC2 ? *++p : *p);
+        else
+            putchar(*p);
+    json_decref(valid);
 }
 
 /* One line; a chat template is shortened. */

@@ -84,9 +84,9 @@ static int print_kv(const kv_shape *s, bool json)
 {
     json_t *windowed = json_windowed(s);
     if (json)
-        return mica_json_line(json_pack("{s:I, s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:i, s:o}", "n_ctx", (json_int_t)s->n_ctx, "bytes",
-                                        (json_int_t)s->bytes, "type_k", "f16", "type_v", "f16", "layers", (json_int_t)s->n_layers,
-                                        "kv_heads", (json_int_t)s->n_kv_heads, "head_dim", (json_int_t)s->head_dim,
+        return mica_json_line(json_pack("{s:I, s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:i, s:o}", "n_ctx", (json_int_t)s->n_ctx,
+                                        "bytes", (json_int_t)s->bytes, "type_k", "f16", "type_v", "f16", "layers",
+                                        (json_int_t)s->n_layers, "kv_heads", (json_int_t)s->n_kv_heads, "head_dim", (json_int_t)s->head_dim,
                                         "bytes_per_token", (json_int_t)(s->bytes / s->n_ctx), "window", (int)s->window,
                                         "windowed_layers", windowed))
                    ? CODE_OK
@@ -95,8 +95,8 @@ static int print_kv(const kv_shape *s, bool json)
            " key-value heads of %" PRId64 "; %" PRId64 " bytes a token\n",
            s->bytes, (double)s->bytes / 1048576.0, s->n_ctx, s->n_layers, s->n_kv_heads, s->head_dim, s->bytes / s->n_ctx);
     if (json_array_size(windowed) > 0)
-        printf("%zu of the layers see only the last %d tokens; they keep all of them in this version\n", json_array_size(windowed),
-               s->window);
+        printf("%zu of the layers see only the last %d tokens; they keep all of them in this version\n",
+               json_array_size(windowed), s->window);
     json_decref(windowed);
     return CODE_OK;
 }
@@ -124,6 +124,8 @@ static int plan_model(const mica_opts *o, const char *path, mica_model *model)
     mica_model_info info;
     mica_error err;
     int code = mica_load_session_options(o, cpus, &options);
+    if (code == CODE_OK)
+        code = mica_load_check_context(o, model);
     if (code != CODE_OK)
         return code;
     mica_model_get_info(model, &info);

@@ -122,7 +122,8 @@ static int render(const mica_opts *o, const char *request, size_t length, char *
     if (o->template_file && !o->model) {
         code = mica_load_file(o->template_file, &template, &template_length);
         if (code == CODE_OK)
-            status = mica_template_render(template, template_length, request, length, o->bos, o->eos, o->now, text, text_length, &err);
+            status = mica_template_render(template, template_length, request, length, o->bos, o->eos, o->now, text, text_length,
+                                          &err);
     } else {
         mica_opts with_template = *o;
         with_template.chat_template = o->template_file;

@@ -68,7 +68,8 @@ void mica_doc_overview(void)
     puts("Usage: mica COMMAND [OPTION]...\n\nRuns small language models on the CPU.\n\nCommands:");
     for (size_t i = 0; i < mica_command_count(); i++)
         printf("  %-14s%s\n", mica_command_at(i)->name, mica_command_at(i)->summary);
-    puts("\nmica help COMMAND shows a command's options; mica --version the version, the version of the arithmetic and the kernels.");
+    puts("\nmica help COMMAND shows a command's options; mica --version the version, the version of the arithmetic and the\n"
+         "kernels.");
 }
 
 /* ---- The man page ---- */
@@ -124,12 +125,13 @@ static void print_roff_command(const mica_command *command)
 void mica_doc_man(void)
 {
     printf(".TH MICA 1 \"\" \"mica %s\" \"User Commands\"\n", mica_version());
-    puts(".SH NAME\nmica \\- run small language models on the CPU\n.SH SYNOPSIS\n\\fBmica\\fR \\fICOMMAND\\fR [\\fIOPTION\\fR]...");
+    puts(".SH NAME\nmica \\- run small language models on the CPU\n"
+         ".SH SYNOPSIS\n\\fBmica\\fR \\fICOMMAND\\fR [\\fIOPTION\\fR]...");
     puts(".SH COMMANDS");
     for (size_t i = 0; i < mica_command_count(); i++)
         print_roff_command(mica_command_at(i));
-    puts(".SH EXIT STATUS\n0 if all went well; 1 after a failure, which is one line on standard error; 2 if the command line is "
-         "wrong; 130 if Ctrl\\-C ended a reply.");
+    puts(".SH EXIT STATUS\n0 if all went well; 1 after a failure, which is one line on standard error; 2 if the command line "
+         "is wrong; 130 if Ctrl\\-C ended a reply.");
     puts(".SH ENVIRONMENT\n.TP\nMICA_MODELS_DIR\nThe folder of the default model. Without it:\n"
          "$XDG_CACHE_HOME/mica/models, or ~/.cache/mica/models.");
 }

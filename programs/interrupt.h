@@ -12,4 +12,12 @@ void mica_interrupt_watch(mica_session *session);
 int mica_interrupt_count(void);
 void mica_interrupt_reset(void);
 
+/** Waits until `fd` can be read. False if Ctrl-C came since the last reset, before or while it waited. */
+bool mica_interrupt_wait_input(int fd);
+
+/** Holds back SIGINT of the calling thread, and of threads that it starts: they leave the signal to the main thread for good.
+ * Returns whether it was free before, for mica_interrupt_release(). */
+bool mica_interrupt_hold(void);
+void mica_interrupt_release(bool was_free);
+
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <wchar.h>
 #ifdef MICA_HAVE_LIBEDIT
 #include <histedit.h>
 #endif
@@ -24,6 +25,30 @@ static char *show_prompt(EditLine *editor)
     return (char *)(size_t)line->prompt; /* libedit only reads it */
 }
 
+/* One character from the terminal. libedit's own reader hides the first Ctrl-C; this one ends the line at each. */
+static int read_character(EditLine *editor, wchar_t *out)
+{
+    mbstate_t state;
+    char byte;
+    (void)editor;
+    memset(&state, 0, sizeof state);
+    for (;;) {
+        if (!mica_interrupt_wait_input(STDIN_FILENO)) {
+            errno = EINTR;
+            return -1;
+        }
+        ssize_t n = read(STDIN_FILENO, &byte, 1);
+        if (n <= 0)
+            return (int)n;
+        size_t used = mbrtowc(out, &byte, 1, &state);
+        if (used == (size_t)-2)
+            continue; /* the character goes on */
+        if (used == (size_t)-1)
+            *out = L'?';
+        return 1;
+    }
+}
+
 static void open_editor(mica_line *line)
 {
     HistEvent event;
@@ -36,6 +61,7 @@ static void open_editor(mica_line *line)
     el_set(editor, EL_CLIENTDATA, line);
     el_set(editor, EL_PROMPT, show_prompt);
     el_set(editor, EL_EDITOR, "emacs");
+    el_set(editor, EL_GETCFN, read_character);
     if (past) {
         history(past, &event, H_SETSIZE, HISTORY_LINES);
         el_set(editor, EL_HIST, history, past);
@@ -87,7 +113,6 @@ static const char *read_plain(mica_line *line)
 {
     if (line->interactive)
         fputs(line->prompt, stderr);
-    errno = 0;
     return getline(&line->text, &line->capacity, stdin) >= 0 ? line->text : NULL;
 }
 
@@ -113,16 +138,18 @@ const char *mica_line_read(mica_line *line)
 {
     for (;;) {
         const char *text = line->editor ? read_edited(line) : read_plain(line);
-        if (text)
+        if (text) {
+            line->warned = false;
             return keep(line, text);
-        if (errno != EINTR || mica_interrupt_count() == 0)
-            return NULL;
-        if (mica_interrupt_count() > 1 || !line->interactive) {
-            line->interrupted = true;
-            return NULL;
         }
+        line->interrupted = mica_interrupt_count() > 0;
+        if (!line->interrupted || line->warned || !line->interactive)
+            return NULL;
+        mica_interrupt_reset();
         clearerr(stdin);
+        fputc('\n', stderr);
         mica_term_note("Ctrl-C again, or /quit, leaves");
+        line->warned = true;
     }
 }
 

@@ -8,6 +8,7 @@ typedef struct mica_line {
     const char *prompt;
     bool interactive; /* a person types */
     bool interrupted; /* Ctrl-C ended the input */
+    bool warned;      /* the next Ctrl-C does */
     char *text;       /* the last line */
     size_t capacity;
     void *editor, *history; /* of libedit, or NULL */

@@ -88,6 +88,29 @@ int mica_load_ids(const char *text, const char *option, int32_t **ids, size_t *n
     return CODE_OK;
 }
 
+/* "0-3,8" */
+static int read_cpus(const char *list, int32_t *cpus, int64_t *n)
+{
+    const char *p = list;
+    *n = 0;
+    while (*p) {
+        char *end;
+        bool digit = *p >= '0' && *p <= '9';
+        long first = digit ? strtol(p, &end, 10) : -1, last = first;
+        if (digit && *end == '-' && end[1] >= '0' && end[1] <= '9')
+            last = strtol(end + 1, &end, 10);
+        if (!digit || last < first || last > 8191 || (*end && *end != ',') || (*end == ',' && !end[1]))
+            return mica_term_usage("--cpus: \"%s\" is not a list of CPUs like 0-3,8", list);
+        for (long cpu = first; cpu <= last; cpu++) {
+            if (*n == MICA_MAX_THREADS)
+                return mica_term_usage("--cpus: more than %d CPUs", MICA_MAX_THREADS);
+            cpus[(*n)++] = (int32_t)cpu;
+        }
+        p = *end ? end + 1 : end;
+    }
+    return CODE_OK;
+}
+
 /* ---- Model ---- */
 
 int mica_load_failed(const mica_error *err)
@@ -132,8 +155,12 @@ int mica_load_model(const mica_opts *o, const char *path, mica_model **model)
     mica_error err;
     char *template = NULL;
     size_t length = 0;
-    int code = o->chat_template ? mica_load_file(o->chat_template, &template, &length) : CODE_OK;
+    int64_t n_cpus;
+    int32_t cpus[MICA_MAX_THREADS];
+    int code = o->cpus ? read_cpus(o->cpus, cpus, &n_cpus) : CODE_OK; /* a wrong command line must not cost a loading */
     *model = NULL;
+    if (code == CODE_OK && o->chat_template)
+        code = mica_load_file(o->chat_template, &template, &length);
     if (code != CODE_OK)
         return code;
     if (template && strlen(template) != length) {
@@ -152,29 +179,6 @@ int mica_load_model(const mica_opts *o, const char *path, mica_model **model)
 }
 
 /* ---- Session ---- */
-
-/* "0-3,8" */
-static int read_cpus(const char *list, int32_t *cpus, int64_t *n)
-{
-    const char *p = list;
-    *n = 0;
-    while (*p) {
-        char *end;
-        bool digit = *p >= '0' && *p <= '9';
-        long first = digit ? strtol(p, &end, 10) : -1, last = first;
-        if (digit && *end == '-' && end[1] >= '0' && end[1] <= '9')
-            last = strtol(end + 1, &end, 10);
-        if (!digit || last < first || last > 8191 || (*end && *end != ',') || (*end == ',' && !end[1]))
-            return mica_term_usage("--cpus: \"%s\" is not a list of CPUs like 0-3,8", list);
-        for (long cpu = first; cpu <= last; cpu++) {
-            if (*n == MICA_MAX_THREADS)
-                return mica_term_usage("--cpus: more than %d CPUs", MICA_MAX_THREADS);
-            cpus[(*n)++] = (int32_t)cpu;
-        }
-        p = *end ? end + 1 : end;
-    }
-    return CODE_OK;
-}
 
 int mica_load_session_options(const mica_opts *o, int32_t *cpus, mica_session_options *options)
 {
@@ -203,13 +207,15 @@ int mica_load_session_options(const mica_opts *o, int32_t *cpus, mica_session_op
 }
 
 /* Above the engine's limit the answer is a number of bytes, as it is for any other context that is too long. */
-static int refuse_context(const mica_opts *o, const mica_model *model, const mica_session_options *options)
+int mica_load_check_context(const mica_opts *o, const mica_model *model)
 {
-    mica_session_options small = *options;
+    mica_session_options small = mica_session_options_default();
     mica_memory_plan plan;
     mica_error err;
+    if (o->ctx <= MAX_CTX)
+        return CODE_OK;
     small.n_ctx = 1024;
-    small.keep_first = 0;
+    small.sysroot = o->sysroot;
     if (mica_session_plan(model, &small, &plan, &err))
         return mica_load_failed(&err);
     return mica_term_error("a context of %lld tokens needs %.0f bytes for its KV cache; at most %d tokens are possible: use a "
@@ -242,12 +248,15 @@ int mica_load_session(const mica_opts *o, mica_model *model, mica_session **sess
     mica_error err;
     *session = NULL;
     int code = mica_load_session_options(o, cpus, &options);
+    if (code == CODE_OK)
+        code = mica_load_check_context(o, model);
     if (code != CODE_OK)
         return code;
-    if (o->ctx > MAX_CTX)
-        return refuse_context(o, model, &options);
     options.on_context_event = tell_context_event;
     options.on_prefill = show_prefill;
     options.user = &prefill_bar;
-    return mica_session_new(model, &options, session, &err) ? mica_load_failed(&err) : CODE_OK;
+    bool was_free = mica_interrupt_hold(); /* the session's threads are not to get Ctrl-C */
+    mica_status status = mica_session_new(model, &options, session, &err);
+    mica_interrupt_release(was_free);
+    return status ? mica_load_failed(&err) : CODE_OK;
 }

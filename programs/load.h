@@ -27,6 +27,9 @@ int mica_load_model(const mica_opts *o, const char *path, mica_model **model);
 /** The session options that the command line asks for. `cpus` has room for MICA_MAX_THREADS and must outlive *options. */
 int mica_load_session_options(const mica_opts *o, int32_t *cpus, mica_session_options *options);
 
+/** Refuses a --ctx beyond what the engine can have, with the bytes that it would take. */
+int mica_load_check_context(const mica_opts *o, const mica_model *model);
+
 /** Makes the session; says what to do about a context that cannot be. */
 int mica_load_session(const mica_opts *o, mica_model *model, mica_session **session);
 

@@ -11,11 +11,11 @@
 
 static const mica_command commands[] = {
     {"run", ON_RUN, mica_cmd_run, 0, 0, "[-m FILE] [-p TEXT | -f FILE] [OPTION]...", "Generate a reply to a text.",
-     "Prints the generated text on standard output as it comes, and one line of metrics on standard error. With a chat template in "
-     "the model the text is the user's message; otherwise, and with --no-chat, the text is continued. Ctrl-C ends the reply."},
+     "Prints the generated text on standard output as it comes, and one line of metrics on standard error. With a chat template "
+     "in the model the text is the user's message; otherwise, and with --no-chat, the text is continued. Ctrl-C ends the reply."},
     {"chat", ON_CHAT, mica_cmd_chat, 0, 0, "[-m FILE] [OPTION]...", "Hold a conversation.",
-     "Reads one message a line. Ctrl-C stops a reply, twice leaves. Lines that begin with / are commands: /save FILE, /load FILE, "
-     "/reset, /system TEXT, /stats, /help, /quit."},
+     "Reads one message a line. Ctrl-C stops a reply, twice leaves. Lines that begin with / are commands: /save FILE, "
+     "/load FILE, /reset, /system TEXT, /stats, /help, /quit."},
     {"inspect", ON_INSPECT, mica_cmd_inspect, 0, 1, "[-m] FILE [OPTION]...", "Show what a GGUF file holds and needs.",
      "Shows metadata, tensors by format and, if this build can run the model, the memory that a session takes."},
     {"tokenize", ON_TOKENIZE, mica_cmd_tokenize, 0, 0, "[-m FILE] [-p TEXT | -f FILE | --stdin] [OPTION]...",
@@ -24,7 +24,8 @@ static const mica_command commands[] = {
      "Turn token ids into text.", "Writes the exact bytes, without a line end of its own."},
     {"template", ON_TEMPLATE, mica_cmd_template, 0, 0, "[-m FILE | --template FILE] --request FILE [--now UNIX]",
      "Render a chat template.", "Writes the prompt text of a conversation, byte for byte, without a line end of its own."},
-    {"perplexity", ON_PERPLEXITY, mica_cmd_perplexity, 0, 0, "[-m FILE] -f FILE [OPTION]...", "Measure how well a model predicts a text.",
+    {"perplexity", ON_PERPLEXITY, mica_cmd_perplexity, 0, 0, "[-m FILE] -f FILE [OPTION]...",
+     "Measure how well a model predicts a text.",
      "The text is tokenised once and cut into windows; the first token of each becomes the begin-of-text token where the model "
      "adds one, and the second half of each is scored. Prints the mean negative log-likelihood and its exponential."},
     {"threads", ON_THREADS, mica_cmd_threads, 1, 1, "plan [--sysroot DIR] [--json]", "Show which CPUs would be used, and why.",
@@ -78,8 +79,8 @@ static int run_parsed(const mica_command *command, const mica_opts *o)
         return CODE_OK;
     }
     if (o->n_args > command->max_args)
-        return mica_term_usage("mica %s: \"%s\" is one word too many (see mica help %s)", command->name, o->args[command->max_args],
-                               command->name);
+        return mica_term_usage("mica %s: \"%s\" is one word too many (see mica help %s)", command->name,
+                               o->args[command->max_args], command->name);
     if (o->n_args < command->min_args)
         return mica_term_usage("mica %s: a word is missing: mica %s %s", command->name, command->name, command->usage);
     return command->run ? command->run(o) : show_help(o);

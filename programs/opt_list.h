@@ -12,11 +12,14 @@ OPT("model", 'm', TEXT, model, 1, 0, ON_MODEL, "FILE",
     "The model, a GGUF file; any part of a split one. Without it the model that scripts/fetch-models fetched is used.")
 OPT("kernels", 0, TEXT, kernels, 1, 0, ON_ENGINE, "NAME",
     "Kernel set to force; mica --version lists them. All give the same bits.")
-OPT("chat-template", 0, TEXT, chat_template, 1, 0, ON_REPLY, "FILE", "Use this Jinja file instead of the model's chat template.")
-OPT("explain-kernels", 0, FLAG, explain_kernels, 0, 0, ON_RUN, NULL, "First list, on standard error, which kernels run which weights.")
+OPT("chat-template", 0, TEXT, chat_template, 1, 0, ON_REPLY, "FILE",
+    "Use this Jinja file instead of the model's chat template.")
+OPT("explain-kernels", 0, FLAG, explain_kernels, 0, 0, ON_RUN, NULL,
+    "First list, on standard error, which kernels run which weights.")
 
 /* ---- The prompt ---- */
-OPT("prompt", 'p', TEXT, prompt, 0, 0, ON_RUN | ON_TOKENIZE, "TEXT", "The text. Without -p and -f it is read from standard input.")
+OPT("prompt", 'p', TEXT, prompt, 0, 0, ON_RUN | ON_TOKENIZE, "TEXT",
+    "The text. Without -p and -f it is read from standard input.")
 OPT("file", 'f', TEXT, file, 1, 0, ON_RUN | ON_TOKENIZE | ON_PERPLEXITY, "FILE",
     "Read the text from a file. mica run drops one line end at its end, here and on standard input.")
 OPT("stdin", 0, FLAG, from_stdin, 0, 0, ON_TOKENIZE | ON_DETOKENIZE, NULL, "Read from standard input, all bytes as they are.")
@@ -31,17 +34,21 @@ OPT("special", 0, FLAG, special, 0, 0, ON_TOKENIZE | ON_DETOKENIZE, NULL,
 OPT("ids", 0, TEXT, ids, 1, 0, ON_DETOKENIZE, "IDS", "The token ids, like '[1, 2]' or 1,2.")
 
 /* ---- The reply ---- */
-OPT("predict", 'n', INT, n_predict, -1, INT32_MAX, ON_REPLY, "N", "Most tokens to generate; -1: until the reply or the context ends.")
+OPT("predict", 'n', INT, n_predict, -1, INT32_MAX, ON_REPLY, "N",
+    "Most tokens to generate; -1: until the reply or the context ends.")
 OPT("temp", 0, REAL, temperature, 0, FLT_MAX, ON_REPLY, "X", "Temperature; 0 always takes the most probable token.")
 OPT("top-k", 0, INT, top_k, 0, INT32_MAX, ON_REPLY, "N", "Keep the N most probable tokens; 0: off.")
 OPT("top-p", 0, REAL, top_p, 0, 1, ON_REPLY, "X", "Keep the most probable tokens that together reach X; 1: off.")
 OPT("min-p", 0, REAL, min_p, 0, 1, ON_REPLY, "X", "Drop tokens below X times the best one's probability; 0: off.")
 OPT("typical", 0, REAL_ABOVE, typical_p, 0, 1, ON_REPLY, "X", "Locally typical sampling; 1: off.")
-OPT("repeat-penalty", 0, REAL_ABOVE, repeat_penalty, 0, FLT_MAX, ON_REPLY, "X", "Divides the logits of tokens seen before; 1: off.")
+OPT("repeat-penalty", 0, REAL_ABOVE, repeat_penalty, 0, FLT_MAX, ON_REPLY, "X",
+    "Divides the logits of tokens seen before; 1: off.")
 OPT("frequency-penalty", 0, REAL, frequency_penalty, -2, 2, ON_REPLY, "X", "Subtracted once for each time a token was seen.")
 OPT("presence-penalty", 0, REAL, presence_penalty, -2, 2, ON_REPLY, "X", "Subtracted once from tokens seen before.")
-OPT("penalty-last-n", 0, INT, penalty_last_n, -1, INT32_MAX, ON_REPLY, "N", "Tokens that the penalties look back; -1: all, 0: none.")
-OPT("dry-multiplier", 0, REAL, dry_multiplier, 0, FLT_MAX, ON_REPLY, "X", "Strength of DRY, against repeated sequences; 0: off.")
+OPT("penalty-last-n", 0, INT, penalty_last_n, -1, INT32_MAX, ON_REPLY, "N",
+    "Tokens that the penalties look back; -1: all, 0: none.")
+OPT("dry-multiplier", 0, REAL, dry_multiplier, 0, FLT_MAX, ON_REPLY, "X",
+    "Strength of DRY, against repeated sequences; 0: off.")
 OPT("dry-base", 0, REAL, dry_base, 1, FLT_MAX, ON_REPLY, "X", "Growth of the DRY penalty with each repeated token.")
 OPT("dry-allowed-length", 0, INT, dry_allowed_length, 0, INT32_MAX, ON_REPLY, "N", "Longest repetition that DRY lets pass.")
 OPT("dry-last-n", 0, INT, dry_last_n, -1, INT32_MAX, ON_REPLY, "N", "Tokens that DRY looks back; -1: all.")
@@ -74,7 +81,8 @@ OPT("root", 0, TEXT, sysroot, 1, 0, ON_THREADS, "DIR", "The same as --sysroot.")
 
 /* ---- Templates ---- */
 OPT("template", 0, TEXT, template_file, 1, 0, ON_TEMPLATE, "FILE", "Render this Jinja file instead of a model's template.")
-OPT("request", 0, TEXT, request, 1, 0, ON_TEMPLATE, "FILE", "The conversation: JSON with \"messages\" and more; - is standard input.")
+OPT("request", 0, TEXT, request, 1, 0, ON_TEMPLATE, "FILE",
+    "The conversation: JSON with \"messages\" and more; - is standard input.")
 OPT("now", 0, INT, now, -1, INT64_MAX, ON_TEMPLATE, "UNIX", "Time that strftime_now sees, in seconds; -1: the clock.")
 OPT("bos", 0, TEXT, bos, 0, 0, ON_TEMPLATE, "TEXT", "With --template: the text of bos_token.")
 OPT("eos", 0, TEXT, eos, 0, 0, ON_TEMPLATE, "TEXT", "With --template: the text of eos_token.")

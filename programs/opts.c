@@ -20,8 +20,8 @@ static const mica_opt table[] = {
 #define LOW_TEXT(x)       x
 #define LOW_LIST(x)       x
 #define LOW_CHOICE(x)     x
-#define OPT(name, letter, kind, field, lowest, highest, commands, value, text)                                                  \
-    {name, letter, OPT_##kind, offsetof(mica_opts, field), (double)(lowest), (double)(highest), LOW_##kind(lowest),             \
+#define OPT(name, letter, kind, field, lowest, highest, commands, value, text)                                                 \
+    {name, letter, OPT_##kind, offsetof(mica_opts, field), (double)(lowest), (double)(highest), LOW_##kind(lowest),            \
      LOW_##kind(highest), commands, value, text},
 #include "opt_list.h"
 #undef OPT
@@ -39,7 +39,8 @@ void mica_opts_init(mica_opts *o)
 {
     mica_sampling s = mica_generate_options_default().sampling;
     *o = (mica_opts){
-        .n_predict = -1, .full = "stop", .type_k = "f16", .type_v = "f16", .bos = "<s>", .eos = "</s>", .now = -1, .window = 512,
+        .n_predict = -1, .full = "stop", .type_k = "f16", .type_v = "f16", .bos = "<s>", .eos = "</s>", .now = -1,
+        .window = 512,
         .temperature = (double)s.temperature, .top_k = s.top_k, .top_p = (double)s.top_p, .min_p = (double)s.min_p,
         .typical_p = (double)s.typical_p, .repeat_penalty = (double)s.repeat_penalty,
         .frequency_penalty = (double)s.frequency_penalty, .presence_penalty = (double)s.presence_penalty,

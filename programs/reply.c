@@ -95,8 +95,8 @@ static bool hold_token(mica_reply *r, const mica_token_event *event)
 
 json_t *mica_reply_result_json(const mica_result *m)
 {
-    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:s, s:i}", "stop_reason",
-                     m->stop_reason, "prompt_n", (int)m->prompt_n, "cached_n", (int)m->cached_n, "gen_n", (int)m->gen_n,
+    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:s, s:i}",
+                     "stop_reason", m->stop_reason, "prompt_n", (int)m->prompt_n, "cached_n", (int)m->cached_n, "gen_n", (int)m->gen_n,
                      "dropped_n", (int)m->dropped_n, "needed_n", (int)m->needed_n, "load_ms", m->load_ms, "ttft_ms", m->ttft_ms,
                      "tpot_ms", m->tpot_ms, "tpot_p50_ms", m->tpot_p50_ms, "tpot_p95_ms", m->tpot_p95_ms, "prefill_ms",
                      m->prefill_ms, "prefill_tps", m->prefill_tps, "decode_tps", m->decode_tps, "peak_rss_bytes",
@@ -190,8 +190,8 @@ int mica_reply_run(mica_reply *r, mica_session *session, const int32_t *tokens, 
 void mica_reply_print_metrics(const mica_result *m)
 {
     fprintf(stderr,
-            "ttft_ms=%.1f;tpot_ms=%.2f;prompt_n=%d;gen_n=%d;prefill_tps=%.1f;decode_tps=%.1f;peak_rss=%lld;threads=%d;kernels=%s;"
-            "stop=%s\n",
+            "ttft_ms=%.1f;tpot_ms=%.2f;prompt_n=%d;gen_n=%d;prefill_tps=%.1f;decode_tps=%.1f;peak_rss=%lld;threads=%d;"
+            "kernels=%s;stop=%s\n",
             m->ttft_ms, m->tpot_ms, m->prompt_n, m->gen_n, m->prefill_tps, m->decode_tps, (long long)m->peak_rss_bytes,
             m->n_threads, m->kernels, m->stop_reason);
 }

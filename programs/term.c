@@ -85,7 +85,8 @@ void mica_bar_show(mica_bar *bar, double done)
     bar->last_ns = now;
     int filled = (int)(done * BAR_WIDTH + 0.5);
     filled = filled < 0 ? 0 : filled > BAR_WIDTH ? BAR_WIDTH : filled;
-    fprintf(stderr, "\r[%.*s%*s] %3.0f %% %s", filled, "##############################", BAR_WIDTH - filled, "", done * 100, bar->what);
+    fprintf(stderr, "\r[%.*s%*s] %3.0f %% %s", filled, "##############################", BAR_WIDTH - filled, "",
+            done * 100, bar->what);
     fflush(stderr);
 }
 

@@ -13,7 +13,7 @@ enum { /* exit codes */
     CODE_INTERRUPTED = 130, /* as a shell reports SIGINT */
 };
 
-/** "mica: ..." on one line: line ends become blanks, controls become '?'. Returns CODE_FAILED, so that callers can return it. */
+/** "mica: ..." on one line: line ends become blanks, controls become '?'. Returns CODE_FAILED, for callers to return. */
 int mica_term_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /** The same, but CODE_USAGE. */
 int mica_term_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -111,7 +111,7 @@ def main():
     if not os.path.exists(SCRIPTED):
         print(f"skipped: {SCRIPTED} is not there", file=sys.stderr)
         sys.exit(77)
-    unittest.main(verbosity=1)
+    unittest.main(warnings="ignore")  # the cases' generators leave files to the garbage collector
 
 
 def main_with_models(*names):

@@ -83,7 +83,8 @@ class Replies(TestCase):
         self.assertEqual(done.text, "x" * 15)
 
     def test_context_shift(self):
-        lines, _, gen_n = self.reply("x" * 50, "-p", "X", "--ctx", "16", "--full", "shift", "--keep", "2", "-n", "50", stop="length")
+        lines, _, gen_n = self.reply("x" * 50, "-p", "X", "--ctx", "16", "--full", "shift", "--keep", "2", "-n", "50",
+                                     stop="length")
         self.assertEqual(gen_n, 50)
         self.assertEqual(set(lines[:-1]), {"mica: context full: dropped 7 tokens from position 2"})
 

@@ -101,7 +101,8 @@ class Usage(TestCase):
     def test_numbers_are_strict(self):
         for text in ("-1", "1e3", "99999999999999999999", "2k", "", " 5", "+5", "0x10", "5 ", "4294967296"):
             self.usage(["run", "-m", SCRIPTED, "-p", "E", "--ctx", text], "--ctx", "0 to 4294967295")
-        for option, text, low, high in (("--threads", "65", "0", "64"), ("--threads", "-1", "0", "64"), ("-n", "-2", "-1", "2147483647"),
+        for option, text, low, high in (("--threads", "65", "0", "64"), ("--threads", "-1", "0", "64"),
+                                        ("-n", "-2", "-1", "2147483647"),
                                         ("--top-k", "-3", "0", "2147483647"), ("--seed", "-2", "-1", "9223372036854775807"),
                                         ("--logprobs", "21", "0", "20"), ("--chunk", "4097", "0", "4096")):
             self.usage(["run", "-m", SCRIPTED, "-p", "E", option, text], f"from {low} to {high}")
@@ -109,10 +110,12 @@ class Usage(TestCase):
     def test_reals_are_strict(self):
         for option, text, wanted in (("--temp", "-1", "at least 0"), ("--temp", "hot", "hot"), ("--temp", "3.5e+38", "--temp"),
                                      ("--temp", "nan", "--temp"), ("--temp", "inf", "--temp"), ("--temp", "", "--temp"),
-                                     ("--temp", "0x1", "--temp"), ("--temp", "1,5", "--temp"), ("--top-p", "-0.1", "from 0 to 1"),
+                                     ("--temp", "0x1", "--temp"), ("--temp", "1,5", "--temp"),
+                                     ("--top-p", "-0.1", "from 0 to 1"),
                                      ("--top-p", "1.5", "from 0 to 1"), ("--min-p", "2", "from 0 to 1"),
                                      ("--typical", "0", "above 0 up to 1"), ("--repeat-penalty", "0", "above 0"),
-                                     ("--frequency-penalty", "20", "from -2 to 2"), ("--presence-penalty", "50", "from -2 to 2"),
+                                     ("--frequency-penalty", "20", "from -2 to 2"),
+                                     ("--presence-penalty", "50", "from -2 to 2"),
                                      ("--dry-base", "0.5", "at least 1")):
             self.usage(["run", "-m", SCRIPTED, "-p", "E", option, text], option, wanted)
 
@@ -153,7 +156,8 @@ class Files(TestCase):
         self.model_fails(write_temporary(self, "<!DOCTYPE html><html>"), "HTML")
         self.model_fails(write_temporary(self, good[:-1]), "output.weight")
         self.model_fails(write_temporary(self, good[:5000]), "byte")
-        self.model_fails(write_temporary(self, good.replace(b"\x05\0\0\0\0\0\0\0llama", b"\x05\0\0\0\0\0\0\0lamma", 1)), "lamma")
+        length = (5).to_bytes(8, "little")
+        self.model_fails(write_temporary(self, good.replace(length + b"llama", length + b"lamma", 1)), "lamma")
 
     def test_no_model(self):
         self.fails(mica("run", "-p", "E"), "-m FILE", "scripts/fetch-models")
@@ -228,8 +232,8 @@ class Outputs(TestCase):
                 self.assertIn(b'"stop_reason":"cancelled"', out.splitlines()[-1])
 
     def test_interrupt_while_waiting_for_the_prompt(self):
-        p = subprocess.Popen([BIN, "run", "-m", SCRIPTED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                             env=environment())
+        p = subprocess.Popen([BIN, "run", "-m", SCRIPTED], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, env=environment())
         time.sleep(0.3)
         p.send_signal(signal.SIGINT)
         p.communicate(timeout=60)
