@@ -1,9 +1,10 @@
 /* speed.c - prefill and decode rates of the engine, measured as llama-bench measures its own: random tokens, no sampling, an empty
  * cache before each repetition. bench/peers runs both in turn.
  *
- *     speed MODEL [-t THREADS] [-p PREFILL] [-n DECODE] [-d DEPTH] [-r REPETITIONS] [-k KERNELS]
+ *     speed MODEL [-t THREADS] [-p PREFILL] [-n DECODE] [-d DEPTH] [-b SEQUENCES] [-r REPETITIONS] [-k KERNELS]
  *
- * Prints one line a repetition: test, tokens, tokens per second.
+ * Prints one line a repetition: test, tokens, tokens per second. -b N: also decode of N sequences in one batch, each after a
+ * prompt of DEPTH tokens (at least one), greedily; tokens per second of all of them together, as llama-batched-bench's S_TG.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@
 
 typedef struct job {
     const char *path, *kernels;
-    int threads, prefill, decode, depth, repetitions;
+    int threads, prefill, decode, depth, sequences, repetitions;
 } job;
 
 static double now_s(void)
@@ -85,22 +86,99 @@ static void measure(const job *j, mica_model *model)
     mica_session_free(s);
 }
 
+/* ---- many sequences ---- */
+
+static mica_batch *open_batch(const job *j, mica_model *model, mica_session **sessions)
+{
+    mica_batch *b;
+    mica_error err;
+    mica_batch_options o = mica_batch_options_default();
+    o.max_sessions = j->sequences;
+    o.n_ctx = j->depth + j->decode + 8;
+    o.n_threads = j->threads;
+    o.workspace_limit = (int64_t)4 << 30;
+    check(mica_batch_new(model, &o, &b, &err), &err);
+    for (int i = 0; i < j->sequences; i++)
+        check(mica_batch_session_new(b, NULL, &sessions[i], &err), &err);
+    return b;
+}
+
+typedef struct tally {
+    long tokens;
+    int started; /* sequences that have their first token */
+} tally;
+
+static int count_token(void *user, const mica_token_event *e)
+{
+    tally *count = user;
+    count->tokens++;
+    count->started += e->index == 0;
+    return 0;
+}
+
+static void submit_all(const job *j, mica_session **sessions, int32_t n_vocab, tally *count)
+{
+    mica_error err;
+    mica_generate_options o = mica_generate_options_default();
+    int n = j->depth > 0 ? j->depth : 1;
+    o.sampling.temperature = 0.0f;
+    o.ignore_eos = true;
+    o.max_tokens = j->decode + 1; /* the first one comes from the prompt */
+    o.on_token = count_token;
+    o.user = count;
+    for (int i = 0; i < j->sequences; i++) {
+        int32_t *tokens = random_tokens(n, n_vocab);
+        check(mica_batch_submit(sessions[i], tokens, (size_t)n, &o, &err), &err);
+        free(tokens);
+    }
+}
+
+static void measure_batch(const job *j, mica_model *model)
+{
+    mica_model_info info;
+    mica_session **sessions = calloc((size_t)j->sequences, sizeof *sessions);
+    if (!sessions)
+        exit(1);
+    mica_model_get_info(model, &info);
+    mica_batch *b = open_batch(j, model, sessions);
+    for (int r = 0; r <= j->repetitions; r++) {
+        tally count = {0, 0};
+        int left = j->sequences;
+        submit_all(j, sessions, info.n_vocab, &count);
+        while (count.started < j->sequences && left == j->sequences) /* the prompts: those read first go on already */
+            left = mica_batch_step(b);
+        long before = count.tokens;
+        double start = now_s();
+        while (left == j->sequences) /* all of them run, until the first one ends */
+            left = mica_batch_step(b);
+        double t = now_s() - start;
+        if (r > 0 && count.tokens > before)
+            printf("batch %dx%d@%d %.2f\n", j->sequences, j->decode, j->depth, (double)(count.tokens - before) / t);
+        while (mica_batch_step(b) > 0)
+            ;
+        fflush(stdout);
+    }
+    mica_batch_free(b);
+    free(sessions);
+}
+
 int main(int argc, char **argv)
 {
     job j = {.threads = 1, .prefill = 512, .decode = 64, .repetitions = 5};
-    for (int c; (c = getopt(argc, argv, "t:p:n:d:r:k:")) != -1;) {
+    for (int c; (c = getopt(argc, argv, "t:p:n:d:b:r:k:")) != -1;) {
         switch (c) {
         case 't': j.threads = atoi(optarg); break;
         case 'p': j.prefill = atoi(optarg); break;
         case 'n': j.decode = atoi(optarg); break;
         case 'd': j.depth = atoi(optarg); break;
+        case 'b': j.sequences = atoi(optarg); break;
         case 'r': j.repetitions = atoi(optarg); break;
         case 'k': j.kernels = optarg; break;
         default: return 2;
         }
     }
     if (optind + 1 != argc) {
-        fprintf(stderr, "usage: speed MODEL [-t THREADS] [-p PREFILL] [-n DECODE] [-d DEPTH] [-r REPETITIONS] [-k KERNELS]\n");
+        fprintf(stderr, "usage: speed MODEL [-t THREADS] [-p PREFILL] [-n DECODE] [-d DEPTH] [-b SEQUENCES] [-r REPETITIONS] [-k KERNELS]\n");
         return 2;
     }
     mica_model_options o = mica_model_options_default();
@@ -109,6 +187,8 @@ int main(int argc, char **argv)
     o.kernels = j.kernels;
     check(mica_model_open(argv[optind], &o, &model, &err), &err);
     measure(&j, model);
+    if (j.sequences > 0)
+        measure_batch(&j, model);
     mica_model_close(model);
     return 0;
 }
