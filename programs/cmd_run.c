@@ -89,6 +89,7 @@ static int explain(const run *r)
 static int prepare(run *r)
 {
     char path[4096];
+    mica_error err;
     int code = mica_load_path(r->o, NULL, path);
     if (code == CODE_OK)
         code = mica_load_model(r->o, path, &r->model);
@@ -98,6 +99,8 @@ static int prepare(run *r)
         code = make_tokens(r);
     if (code == CODE_OK)
         code = mica_load_session(r->o, r->model, &r->session);
+    if (code == CODE_OK && r->o->load_session && mica_session_restore(r->session, r->o->load_session, &err))
+        code = mica_load_failed(&err);
     return code;
 }
 
@@ -125,6 +128,9 @@ static int reply(run *r)
         mica_reply_print_metrics(&r->reply.result);
     else if (code == CODE_INTERRUPTED)
         mica_term_note("interrupted while reading the prompt");
+    mica_error err;
+    if (code == CODE_OK && r->o->save_session && mica_session_save(r->session, r->o->save_session, &err))
+        code = mica_load_failed(&err);
     return code;
 }
 

@@ -65,6 +65,10 @@ OPT("ctx", 'c', INT, ctx, 0, UINT32_MAX, ON_REPLY | ON_INSPECT | ON_KV, "N",
 OPT("full", 0, CHOICE, full, 0, 0, ON_REPLY, "error|stop|shift",
     "When the context is full: fail, end the reply, or drop the oldest half and go on.")
 OPT("keep", 0, INT, keep, 0, INT32_MAX, ON_REPLY, "N", "With --full shift: tokens at the start that are never dropped.")
+OPT("load-session", 0, TEXT, load_session, 1, 0, ON_RUN, "FILE",
+    "Start from a session that --save-session wrote: what it has of the prompt is not computed again.")
+OPT("save-session", 0, TEXT, save_session, 1, 0, ON_RUN, "FILE",
+    "After the reply, save the session: the conversation and its KV cache.")
 OPT("chunk", 0, INT, chunk, 0, 4096, ON_ENGINE, "N", "Prompt tokens computed together; 0: 256. Changes speed and memory only.")
 OPT("memory-limit", 0, INT, memory_limit, 0, INT64_MAX, ON_REPLY | ON_PERPLEXITY, "BYTES",
     "Refuse to use more than this for KV cache and workspace; 0: what is available.")

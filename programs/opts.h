@@ -33,7 +33,7 @@ typedef struct mica_opt_list {
 
 typedef struct mica_opts {
     const char *model, *kernels, *chat_template, *prompt, *file, *token_ids, *system, *ids, *full, *cpus, *sysroot;
-    const char *template_file, *request, *bos, *eos, *type_k, *type_v;
+    const char *template_file, *request, *bos, *eos, *type_k, *type_v, *load_session, *save_session;
     bool help, explain_kernels, from_stdin, no_chat, parse_special, no_bos, special, ignore_eos, tensors, json, man, completion;
     int64_t n_predict, top_k, penalty_last_n, dry_allowed_length, dry_last_n, seed, logprobs, ctx, keep, chunk, memory_limit;
     int64_t layers, kv_heads, head_dim, threads, now, window, chunks;

@@ -1,7 +1,7 @@
 """Installs the build into a new folder and builds and runs the example of README.md against it, in the three ways that a program
 may find the library: pkg-config, pkg-config with the static library, and CMake's find_package.
 
-    python3 tests/install.py --build DIR --source DIR --cmake CMAKE --cc CC --version VERSION --libdir LIBDIR
+    python3 tests/install.py --build DIR --source DIR --cmake CMAKE --cc CC --version VERSION --libdir LIBDIR --generator NAME
 """
 import argparse
 import os
@@ -76,14 +76,14 @@ def with_find_package(a, folder, prefix, lib, model):
     with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as f:
         f.write(PROJECT.format(version=major_minor))
     build = os.path.join(folder, "build")
-    run(a.cmake, "-S", folder, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_C_COMPILER={a.cc}")
+    run(a.cmake, "-S", folder, "-B", build, "-G", a.generator, f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_C_COMPILER={a.cc}")
     run(a.cmake, "--build", build)
     check_run("find_package", os.path.join(build, "example"), model, lib)
 
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("build", "source", "cmake", "cc", "version", "libdir"):
+    for name in ("build", "source", "cmake", "cc", "version", "libdir", "generator"):
         parser.add_argument("--" + name, required=True)
     a = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="mica-install-")

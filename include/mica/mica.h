@@ -224,6 +224,12 @@ typedef struct mica_session_options {
     int (*on_prefill)(void *user, int32_t done, int32_t total);
     void *user;
     const char *sysroot; /* prefix for /proc, /sys and cgroup reads; NULL for the real ones. Copied */
+    /** Speculation (mica_generate_options.speculate): the longest draft, 0..63 tokens; 0, the default, makes it impossible and saves the
+     * memory for the logits of draft_max more tokens. Drafts of 15 to 31 tokens are what pays at most. */
+    int32_t draft_max;
+    /** A smaller model with the same vocabulary that writes drafts; NULL: none. The session takes a reference and makes a KV cache and
+     * a workspace for it, which the plan counts. */
+    mica_model *draft_model;
 } mica_session_options;
 
 MICA_API mica_session_options mica_session_options_default(void);
@@ -268,6 +274,30 @@ MICA_API const int32_t *mica_session_tokens(const mica_session *session, size_t 
 /** Stops the running call on this session before its next token or chunk. From any thread or a signal handler. */
 MICA_API void mica_session_cancel(mica_session *session);
 
+/* ---- Snapshots -------------------------------------------------------------------------------------------------------- */
+
+/* A snapshot is a session's state: its history, the KV cache of the computed positions and the logits after the last token. A
+ * restored session goes on bit for bit as the saved one would have; a prompt that begins with the saved history computes only
+ * what follows it. Threads, prefill chunk, kernel set and n_ctx may differ (docs/snapshots.md has the exceptions).
+ *
+ * Nothing in a snapshot is trusted: one that is damaged, truncated or not made for this model leaves the session exactly as it
+ * was. MICA_BAD_FILE: not a snapshot, or a damaged one. MICA_UNSUPPORTED: a good one of another model, KV type, numerics
+ * version or format; the message says which. MICA_CONTEXT_FULL: it has more tokens than the session's context. A checksum finds
+ * damage, not forgery: restore only what you saved yourself, because a forged cache makes the model say anything. */
+
+/** Exact size of the snapshot that would be made now. */
+MICA_API size_t mica_session_snapshot_bytes(const mica_session *session);
+
+/** The snapshot in memory. *bytes is yours. */
+MICA_API mica_status mica_session_snapshot(const mica_session *session, void **bytes, size_t *length, mica_error *err);
+/** Makes the session's state what `bytes` says. They are not kept. */
+MICA_API mica_status mica_session_restore_memory(mica_session *session, const void *bytes, size_t length, mica_error *err);
+
+/** The same in a file, which is replaced in one step: if the process is killed or the disk is full, `path` still holds what it
+ * held. Readable by its owner only; it contains the conversation. */
+MICA_API mica_status mica_session_save(const mica_session *session, const char *path, mica_error *err);
+MICA_API mica_status mica_session_restore(mica_session *session, const char *path, mica_error *err);
+
 /* ---- Generation ------------------------------------------------------------------------------------------------------ */
 
 typedef struct mica_logit_bias {
@@ -305,6 +335,17 @@ typedef struct mica_token_event {
     int64_t time_ns;       /* monotonic clock */
 } mica_token_event;
 
+/** Where drafts come from: the session guesses tokens ahead and computes them in one step, which is faster where the guesses are
+ * right. The reply is the same, token by token, with any sampling: what the sampler chooses decides, never the draft. */
+typedef enum mica_speculation {
+    MICA_SPECULATE_OFF = 0,
+    MICA_SPECULATE_LOOKUP = 1, /* what followed earlier, where the history ended as it does now: rewriting, quoting, code */
+    MICA_SPECULATE_MODEL = 2,  /* the session's draft_model */
+    MICA_SPECULATE_BOTH = 3,   /* the model where the lookup finds nothing */
+} mica_speculation;
+
+struct mica_result;
+
 typedef struct mica_generate_options {
     size_t struct_size;
     int32_t max_tokens; /* -1 (default): until the context is full; 0: none */
@@ -319,6 +360,11 @@ typedef struct mica_generate_options {
     int (*on_text)(void *user, const char *text, size_t length);
     int (*on_token)(void *user, const mica_token_event *token);
     void *user;
+    mica_speculation speculate; /* needs a session with draft_max > 0 */
+    int32_t draft_n; /* 0: drafts as long as they pay, by what was right lately and what steps cost; else always this many */
+    /** Batches only: the reply is over, with what mica_session_generate() would have returned. All pointers are borrowed for the call.
+     * May submit further requests and free sessions of the batch, this one too. */
+    void (*on_done)(void *user, mica_status status, const struct mica_result *result, const mica_error *error);
 } mica_generate_options;
 
 MICA_API mica_generate_options mica_generate_options_default(void);
@@ -337,6 +383,7 @@ typedef struct mica_result {
     int64_t seed;           /* seed that was used */
     const char *kernels;    /* kernel set that ran; borrowed until the model is closed */
     int32_t n_threads;
+    int32_t drafted_n, accepted_n; /* speculation: tokens guessed, and how many of them the reply has */
 } mica_result;
 
 /** Generates from the session's history. The reply's tokens are appended to the history. Returns MICA_OK when the reply
@@ -345,6 +392,59 @@ typedef struct mica_result {
  * MICA_CANCELLED after a cancel; the session stays usable. `result` (may be NULL) is filled in every case. Allocates nothing between the first and last token. */
 MICA_API mica_status mica_session_generate(mica_session *session, const mica_generate_options *options, mica_result *result,
                                            mica_error *err);
+
+/* ---- Batches: many sessions, one step --------------------------------------------------------------------------------- */
+
+/* A batch has threads and a workspace that its sessions share, so that one pass over the weights serves all of them. Each step
+ * computes the next token of every running reply and, with the rest of its tokens, pieces of the waiting prompts, first come, first
+ * served: a stream never waits for more than one step, whatever prompts arrive.
+ *
+ *     mica_batch_new(model, NULL, &batch, &err);
+ *     mica_batch_session_new(batch, NULL, &session, &err);               // one for each conversation
+ *     mica_batch_submit(session, tokens, n, &options, &err);             // options.on_text streams, options.on_done ends
+ *     while (mica_batch_step(batch) > 0) { }                             // submit more, cancel and free between steps
+ *
+ * Every reply is, bit for bit, the one that a session alone would give. A reply that fails or is cancelled ends with its own status
+ * and leaves the others alone. A batch and its sessions belong to one thread at a time, but for mica_session_cancel(). A batch's
+ * session takes no mica_session_sync, _prompt, _score and _generate, gives no logits, and does not speculate; it may be saved and
+ * restored while it has no request. */
+typedef struct mica_batch mica_batch;
+
+typedef struct mica_batch_options {
+    size_t struct_size;
+    int32_t max_sessions; /* at the same time, 1..256; 0: 8 */
+    int32_t n_ctx;        /* the most tokens of a session; 0: min(trained length, 4096) */
+    int32_t step_tokens;  /* the most tokens of a step, max_sessions..4096; 0: 256 or max_sessions. Fewer: steadier streams */
+    int32_t n_threads;    /* these as in mica_session_options */
+    const int32_t *cpus;
+    int64_t workspace_limit, memory_limit; /* for the batch and all its sessions */
+    const char *sysroot;
+} mica_batch_options;
+
+MICA_API mica_batch_options mica_batch_options_default(void);
+
+/** Exact memory of a batch with max_sessions sessions of n_ctx tokens; prefill_chunk is step_tokens. */
+MICA_API mica_status mica_batch_plan(const mica_model *model, const mica_batch_options *options, mica_memory_plan *plan,
+                                     mica_error *err);
+
+/** Starts the threads and reserves the workspace; refuses what with all its sessions would not fit. */
+MICA_API mica_status mica_batch_new(mica_model *model, const mica_batch_options *options, mica_batch **out, mica_error *err);
+/** Frees the batch and those of its sessions that were not freed. NULL is fine. */
+MICA_API void mica_batch_free(mica_batch *batch);
+
+/** A session of the batch, freed by mica_session_free(), which drops its request without a further callback. Of the options
+ * n_ctx (0, or at most the batch's), the context policy and the callbacks count; the rest is the batch's. */
+MICA_API mica_status mica_batch_session_new(mica_batch *batch, const mica_session_options *options, mica_session **out,
+                                            mica_error *err);
+
+/** Makes tokens[0..n) the history (the common prefix is kept, as in mica_session_sync) and queues a reply to it. All of the options
+ * is copied. One request a session at a time. */
+MICA_API mica_status mica_batch_submit(mica_session *session, const int32_t *tokens, size_t n,
+                                       const mica_generate_options *options, mica_error *err);
+
+/** Computes one step; the callbacks are called in it, and may call nothing of this batch but mica_session_cancel() (on_done: see
+ * there). Returns how many requests are left; 0: there is nothing to do. Allocates nothing. */
+MICA_API int32_t mica_batch_step(mica_batch *batch);
 
 #ifdef __cplusplus
 }

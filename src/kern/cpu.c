@@ -23,4 +23,34 @@ bool mica_cpu_has_avx512_vnni(void)
     return mica_cpu_has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni");
 }
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+
+/* Bits of the kernel's interface, as in its asm/hwcap.h, which older headers lack. */
+#define HAS_ASIMDDP (1ul << 20) /* AT_HWCAP */
+#define HAS_I8MM (1ul << 13)    /* AT_HWCAP2 */
+
+bool mica_cpu_has_dotprod(void) { return (getauxval(AT_HWCAP) & HAS_ASIMDDP) != 0; }
+
+bool mica_cpu_has_i8mm(void) { return mica_cpu_has_dotprod() && (getauxval(AT_HWCAP2) & HAS_I8MM) != 0; }
+
+#elif defined(__aarch64__) && defined(__APPLE__)
+#include <stddef.h>
+#include <sys/sysctl.h>
+
+static bool has_feature(const char *name)
+{
+    int value = 0;
+    size_t size = sizeof value;
+    return sysctlbyname(name, &value, &size, NULL, 0) == 0 && value != 0;
+}
+
+bool mica_cpu_has_dotprod(void) { return has_feature("hw.optional.arm.FEAT_DotProd"); }
+
+bool mica_cpu_has_i8mm(void) { return mica_cpu_has_dotprod() && has_feature("hw.optional.arm.FEAT_I8MM"); }
+
+#elif defined(__aarch64__)
+bool mica_cpu_has_dotprod(void) { return false; } /* no way to ask: the baseline is always right */
+
+bool mica_cpu_has_i8mm(void) { return false; }
 #endif

@@ -9,6 +9,11 @@ void mica_kernels_fill_portable(mica_kernels *k);
 #define MICA_ISA_NAMES "portable, avx2, avx512"
 void mica_kernels_fill_avx2(mica_kernels *k);
 void mica_kernels_fill_avx512(mica_kernels *k);
+#elif defined(__aarch64__)
+#define MICA_ISA_NAMES "portable, neon, neon_dotprod, neon_i8mm"
+void mica_kernels_fill_neon(mica_kernels *k);
+void mica_kernels_fill_neon_dotprod(mica_kernels *k);
+void mica_kernels_fill_neon_i8mm(mica_kernels *k);
 #else
 #define MICA_ISA_NAMES "portable"
 #endif

@@ -3,4 +3,8 @@ ISA("portable", mica_cpu_always, mica_kernels_fill_portable)
 #if defined(__x86_64__)
 ISA("avx2", mica_cpu_has_avx2, mica_kernels_fill_avx2)
 ISA("avx512", mica_cpu_has_avx512_vnni, mica_kernels_fill_avx512)
+#elif defined(__aarch64__)
+ISA("neon", mica_cpu_always, mica_kernels_fill_neon)
+ISA("neon_dotprod", mica_cpu_has_dotprod, mica_kernels_fill_neon_dotprod)
+ISA("neon_i8mm", mica_cpu_has_i8mm, mica_kernels_fill_neon_i8mm)
 #endif

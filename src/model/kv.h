@@ -28,4 +28,20 @@ static inline size_t mica_kv_at(const mica_kv *kv, int32_t layer, int32_t head, 
     return row * (size_t)kv->head_dim;
 }
 
+/** Element types of the keys and of the values. */
+static inline mica_type mica_kv_k_type(const mica_kv *kv) { return (void)kv, MICA_TYPE_F16; }
+static inline mica_type mica_kv_v_type(const mica_kv *kv) { return (void)kv, MICA_TYPE_F16; }
+
+/** Where positions [0, n) of a head lie: contiguous, and as many bytes in a cache of any n_ctx >= n. */
+typedef struct mica_kv_range {
+    void *k, *v;
+    size_t k_bytes, v_bytes;
+} mica_kv_range;
+
+static inline mica_kv_range mica_kv_head(const mica_kv *kv, int32_t layer, int32_t head, int32_t n)
+{
+    size_t at = mica_kv_at(kv, layer, head, 0), bytes = (size_t)n * (size_t)kv->head_dim * sizeof *kv->k;
+    return (mica_kv_range){kv->k + at, kv->v + at, bytes, bytes};
+}
+
 #endif

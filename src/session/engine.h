@@ -19,6 +19,7 @@ struct mica_model {
     mica_error template_error; /* then why */
     char *architecture, *name; /* terminated copies */
     double load_ms;
+    _Atomic uint64_t fingerprint; /* mica_model_fingerprint(); 0: nobody asked yet */
 };
 
 #endif

@@ -23,6 +23,8 @@ mica_status mica_session_score(mica_session *s, const int32_t *tokens, size_t n,
                                int (*on_logits)(void *user, size_t position, const float *logits), void *user, mica_error *err)
 {
     int32_t n_vocab = s->model->weights.h.n_vocab;
+    if (s->batch)
+        return mica_session_in_batch(err);
     if (n == 0 || n > (size_t)s->options.n_ctx || first >= n)
         return mica_fail(err, n ? MICA_CONTEXT_FULL : MICA_INVALID_ARGUMENT,
                          "%zu tokens scored from position %zu do not fit a context of %d", n, first, s->options.n_ctx);

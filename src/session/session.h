@@ -2,8 +2,10 @@
  *
  * Invariants:
  *  1. tokens[0..n_tokens) is the history; its first n_computed tokens are in the KV cache. n_computed <= n_tokens <= n_ctx.
- *  2. logits_valid: exec.logits are those after token n_tokens - 1, and n_computed == n_tokens.
+ *  2. logits_valid: exec.logits are those after token n_tokens - 1, and n_computed == n_tokens. Never in a batch, whose sessions
+ *     share exec.logits.
  *  3. Nothing is allocated after mica_session_new() but what mica_session_prompt() needs to tokenise.
+ *  4. A batch's session and the session of a draft model run on threads that are not theirs, and those of a batch in its workspace.
  * Used by one thread at a time; `cancelled` by any.
  */
 #ifndef MICA_SESSION_SESSION_H
@@ -12,9 +14,10 @@
 
 #include "model/forward.h"
 #include "session/engine.h"
+#include "session/reply.h"
 #include "text/sampler.h"
 
-#define MICA_SESSION_PIECE 4096 /* bytes of the longest piece that can be streamed */
+typedef struct mica_speculator mica_speculator;
 
 struct mica_session {
     mica_model *model;
@@ -25,6 +28,9 @@ struct mica_session {
     mica_kv kv;
     mica_sampler *sampler;
     mica_stop *stop;
+    mica_batch *batch;           /* that it belongs to; NULL: none */
+    mica_speculator *speculator; /* NULL: draft_max is 0 */
+    bool owns_pool;
     void *memory; /* KV cache and workspace, one mapping */
     size_t memory_bytes;
     char *sysroot;
@@ -36,6 +42,7 @@ struct mica_session {
     int32_t n_tokens, n_computed;
     bool logits_valid;
     atomic_bool cancelled;
+    mica_reply reply; /* under way, or the last one */
 
     /* metrics of the request that is under way: from the first sync after a reply to the next reply */
     int64_t request_ns;   /* when it was accepted; 0: none */
@@ -44,11 +51,35 @@ struct mica_session {
     int32_t cached_n, dropped_n;
 };
 
+/** What a session borrows instead of making it. */
+typedef struct mica_session_loan {
+    mica_pool *pool;
+    const mica_exec *exec; /* NULL: a workspace of its own */
+    mica_batch *batch;     /* NULL: none */
+} mica_session_loan;
+
+/** Makes a session with resolved options, without a look at limits. `loan` NULL: nothing is borrowed. Takes a reference on the
+ * model. */
+mica_status mica_session_make(mica_model *model, const mica_session_options *resolved, const mica_thread_plan *threads,
+                              const mica_session_loan *loan, mica_session **out, mica_error *err);
+
+/** Makes tokens[0..n) the history of a new request, uncomputed beyond the common prefix; a full-context policy is applied. */
+mica_status mica_session_accept(mica_session *s, const int32_t *tokens, size_t n, int64_t accepted_ns, mica_error *err);
+
+/** Makes tokens[0..n) the history and keeps what of the cache agrees with it; 1 <= n <= n_ctx, the tokens are valid. */
+void mica_session_adopt(mica_session *s, const int32_t *tokens, int32_t n);
+
+/** MICA_CANCELLED if someone wants the running call stopped before its next step: `done` of `total` tokens are computed. */
+mica_status mica_session_interrupted(mica_session *s, int32_t done, int32_t total, mica_error *err);
+
 /** Computes what of the history is not in the cache yet, in chunks; leaves logits_valid. */
 mica_status mica_session_compute(mica_session *s, mica_error *err);
 
 /** Applies the full-context policy to tokens[0..n) (n > what fits) and makes the shorter sequence the history, uncomputed beyond
  * the common prefix. MICA_CONTEXT_FULL when the policy is to fail or to stop. */
 mica_status mica_session_shrink(mica_session *s, const int32_t *tokens, size_t n, mica_error *err);
+
+/** The error of a call that a batch's session does not take. */
+mica_status mica_session_in_batch(mica_error *err);
 
 #endif

@@ -3,7 +3,7 @@
  * stop nearly every change, each input is tried a second time with its identity and checksums made right.
  *
  * corpus/snapshot: files of mica_session_save() with that model: of an empty session, a prompt, a prompt with a reply, a
- * cancelled prefill; and some damaged ones. / */
+ * cancelled prefill; and some damaged ones. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,7 +71,7 @@ static void try_restore(mica_session *s, const uint8_t *data, size_t size)
         must(!mica_snapshot_decode(data, size, "in", &a, NULL) && !mica_snapshot_decode(after, n_after, "out", &b, NULL));
         must(n_after == size);
         for (int i = 0; i < MICA_SNAPSHOT_PARTS; i++)
-            must(memcmp(data + a.sections[i].offset, (uint8_t *)after + b.sections[i].offset, (size_t)a.sections[i].bytes) == 0);
+            must(memcmp(data + a.sections[i].offset, (char *)after + b.sections[i].offset, (size_t)a.sections[i].bytes) == 0);
         use(s);
     } else {
         must(err.code == status && err.message[0] && n_before == n_after && memcmp(before, after, n_before) == 0);

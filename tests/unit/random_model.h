@@ -77,14 +77,14 @@ static inline void rm_data(mica_buf *b, const rm_tensor *t, const mica_quant *qu
     free(blocks);
 }
 
-/* Writes the model; false if the file cannot be written. */
-static inline bool write_random_model(const char *path, mica_type type)
+/* Writes the model of a seed; false if the file cannot be written. */
+static inline bool write_random_model_of(const char *path, mica_type type, uint64_t seed)
 {
     rm_tensor tensors[2 + 9 * RM_LAYERS];
     size_t n = rm_tensors(tensors), offset = 0;
     mica_buf b;
     mica_rng rng;
-    mica_rng_seed(&rng, 42);
+    mica_rng_seed(&rng, seed);
     rm_metadata(&b, n);
     for (size_t i = 0; i < n; i++) {
         uint64_t dims[2] = {(uint64_t)tensors[i].cols, (uint64_t)tensors[i].rows};
@@ -101,5 +101,7 @@ static inline bool write_random_model(const char *path, mica_type type)
     mica_buf_free(&b);
     return written;
 }
+
+static inline bool write_random_model(const char *path, mica_type type) { return write_random_model_of(path, type, 42); }
 
 #endif

@@ -35,6 +35,17 @@ static bool same(const float *a, const float *b, int64_t n)
     return true;
 }
 
+/* MICA_EMULATED names the emulator that this run is under, or is SET:EMULATOR where it serves one set only (tests/emulated.py). */
+static void report_run(const char *set)
+{
+    const char *by = getenv("MICA_EMULATED"), *colon = by ? strchr(by, ':') : NULL;
+    size_t n = strlen(set);
+    if (by && (!colon || (strncmp(by, set, n) == 0 && by[n] == ':')))
+        print_message("%s: emulated (%s)\n", set, colon ? colon + 1 : by);
+    else
+        print_message("%s: native\n", set);
+}
+
 static void each_set(void (*test)(const mica_kernels *k, const mica_kernels *ref))
 {
     mica_kernels ref, k;
@@ -48,12 +59,17 @@ static void each_set(void (*test)(const mica_kernels *k, const mica_kernels *ref
         mica_rng_seed(&rng, 7);
         if (mica_kernels_choose(mica_isa_at(i)->name, &k, &err))
             fail_msg("%s", err.message);
-        print_message("%s: native\n", k.name);
+        report_run(k.name);
         test(&k, &ref);
     }
 }
 
 /* ---- matrix products ---- */
+
+/* By kind: what every byte of a block is, apart from its scales. 0 stands for the kinds that are not extreme. */
+static const uint8_t extremes[] = {0, 0xFF, 0, 0x80, 0x7F, 0x08, 0xF0};
+
+static bool is_extreme(int kind) { return extremes[kind] != 0; }
 
 typedef struct activations {
     float *f, *d;
@@ -61,6 +77,24 @@ typedef struct activations {
     int16_t *sum;
     mica_act act;
 } activations;
+
+/* The largest integer sums: of one sign in the first two of three tokens, of both in the third. Scales are ordinary, so that the
+ * results are numbers. */
+static void make_extreme(activations *a, size_t total, size_t k, size_t block)
+{
+    for (size_t i = 0; i < total; i++) {
+        bool negative = i / k % 3 == 2 ? mica_rng_next(&rng) & 1 : i / k % 3 == 1;
+        a->q[i] = negative ? -127 : 127;
+    }
+    for (size_t j = 0; j < total / 16; j++) {
+        int s = 0;
+        for (size_t i = 16 * j; i < 16 * j + 16; i++)
+            s += a->q[i];
+        a->sum[j] = (int16_t)s;
+    }
+    for (size_t b = 0; b < total / block; b++)
+        a->d[b] = uniform(1.0f);
+}
 
 static activations make_activations(const mica_kernels *ref, int32_t n, int64_t k, int32_t block, int kind)
 {
@@ -74,15 +108,8 @@ static activations make_activations(const mica_kernels *ref, int32_t n, int64_t 
         a.f[i] = kind == 2 ? hostile(mica_rng_next(&rng) % 4096 == 0 ? 2 : 0) : hostile(kind);
     for (int64_t t = 0; t < n && block > 1; t++)
         (block == 32 ? ref->quantize32 : ref->quantize256)(a.f + t * k, k, a.q + t * k, a.d + t * k / block, a.sum + t * k / 16);
-    if (kind == 1) /* the largest integer sums */
-        for (size_t i = 0; i < total && block > 1; i++)
-            a.q[i] = mica_rng_next(&rng) & 1 ? 127 : -127;
-    for (size_t j = 0; j < total / 16 && kind == 1 && block > 1; j++) {
-        int s = 0;
-        for (size_t i = 16 * j; i < 16 * j + 16; i++)
-            s += a.q[i];
-        a.sum[j] = (int16_t)s;
-    }
+    if (is_extreme(kind) && block > 1)
+        make_extreme(&a, total, (size_t)k, (size_t)block);
     a.act = (mica_act){.n = n, .k = k, .block = block, .f = a.f, .q = a.q, .d = a.d, .sum = a.sum};
     return a;
 }
@@ -95,19 +122,32 @@ static void free_activations(activations *a)
     free(a->sum);
 }
 
-/* kind 0: encoded from floats; 1: all bits set (extremes); 2: random bytes (any scale, inf and NaN too). */
+/* An ordinary number where the block has its f16 scale, and another where it has its min. */
+static void set_scales(const mica_quant *quant, uint8_t *block)
+{
+    const uint16_t d = mica_f32_to_f16(uniform(1.0f)), m = mica_f32_to_f16(uniform(1.0f));
+    uint8_t *at = block;
+    if (quant->type == MICA_TYPE_Q2_K || quant->type == MICA_TYPE_Q3_K || quant->type == MICA_TYPE_Q6_K)
+        at += quant->block_bytes - (quant->has_min ? 4 : 2);
+    memcpy(at, &d, 2);
+    if (quant->has_min)
+        memcpy(at + 2, &m, 2);
+}
+
+/* kind 0: encoded from floats; 2: random bytes (any scale, inf and NaN too); others: extreme integers. */
 static uint8_t *make_weights(const mica_quant *quant, int64_t rows, int64_t k, int kind)
 {
     size_t row_bytes = mica_quant_bytes(quant, (size_t)k), bytes = (size_t)rows * row_bytes;
     uint8_t *w = malloc(bytes);
     float *row = malloc((size_t)k * 4);
     for (size_t i = 0; i < bytes; i++)
-        w[i] = kind == 1 ? 0xFF : (uint8_t)mica_rng_next(&rng);
-    for (int64_t r = 0; r < rows && kind != 2; r++) {
+        w[i] = is_extreme(kind) ? extremes[kind] : (uint8_t)mica_rng_next(&rng);
+    for (size_t i = 0; i < bytes && is_extreme(kind) && quant->block_weights > 1; i += (size_t)quant->block_bytes)
+        set_scales(quant, w + i);
+    for (int64_t r = 0; r < rows && kind == 0; r++) {
         for (int64_t i = 0; i < k; i++)
             row[i] = uniform(1.0f);
-        if (kind == 0)
-            quant->encode(row, NULL, w + (size_t)r * row_bytes, (size_t)k);
+        quant->encode(row, NULL, w + (size_t)r * row_bytes, (size_t)k);
     }
     free(row);
     return w;
@@ -152,6 +192,9 @@ static void matmuls(const mica_kernels *k, const mica_kernels *ref)
             int64_t count = quant->block_weights == 32 ? blocks[i % 5] * 3 + (int64_t)i % 2 * 20 : blocks[i % 5];
             check_matmul(k, ref, quant, rows[i % 6], unit * count, tokens[i % 10], (int)(i % 3));
         }
+        for (int kind = 1; quant && quant->unpack && kind < (int)sizeof extremes; kind++)
+            for (int32_t n = 1; is_extreme(kind) && n < 8; n += 2)
+                check_matmul(k, ref, quant, 9, quant->block_weights * 6, n, kind);
     }
 }
 

@@ -1,4 +1,4 @@
-/* Nothing is allocated, grown or mapped between the first and the last token of a reply. The allocator's entry points are replaced
+/* Nothing is allocated, grown or mapped between the first and the last token of a reply, nor in a batch's step. The allocator's entry points are replaced
  * by counting ones; the program break and the list of mappings are compared as well. */
 #include <errno.h>
 #include <stdatomic.h>
@@ -16,13 +16,13 @@
 
 static atomic_int armed, calls;
 
+#if OWN_ALLOCATOR
 static void count(void)
 {
     if (atomic_load(&armed))
         atomic_fetch_add(&calls, 1);
 }
 
-#if OWN_ALLOCATOR
 void *__libc_malloc(size_t n);
 void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t n);
@@ -80,19 +80,11 @@ static int on_token(void *user, const mica_token_event *e)
     return 0;
 }
 
-static void check(const char *path, int threads)
+static mica_generate_options everything_on(void)
 {
     static const char *const stops[] = {"never to be seen", "nor this"};
-    mica_model *model = open_model(path, NULL);
-    mica_session *s = open_session(model, 200, threads, 32);
     mica_generate_options o = mica_generate_options_default();
-    watch w = {.last = 99};
-    mica_result r;
-    mica_error err;
-    o.max_tokens = w.last + 1;
     o.ignore_eos = true;
-    o.on_token = on_token;
-    o.user = &w;
     o.stop = stops;
     o.n_stop = 2;
     o.top_logprobs = 5;
@@ -101,6 +93,20 @@ static void check(const char *path, int threads)
     o.sampling.dry_multiplier = 0.5f;
     o.sampling.typical_p = 0.9f;
     o.sampling.seed = 1;
+    return o;
+}
+
+static void check_session(mica_session *s, mica_speculation speculate, int32_t draft_n)
+{
+    mica_generate_options o = everything_on();
+    watch w = {.last = 99};
+    mica_result r;
+    mica_error err;
+    o.max_tokens = w.last + 1;
+    o.on_token = on_token;
+    o.user = &w;
+    o.speculate = speculate;
+    o.draft_n = draft_n;
     assert_int_equal(mica_session_prompt(s, "abcdefgh", 8, 0, &err), MICA_OK);
     if (mica_session_generate(s, &o, &r, &err))
         fail_msg("%s", err.message);
@@ -110,6 +116,14 @@ static void check(const char *path, int threads)
         assert_true(w.first_maps == w.last_maps);
         assert_ptr_equal(w.first_break, w.last_break);
     }
+    assert_int_equal(r.drafted_n > 0, draft_n > 0);
+}
+
+static void check(const char *path, int threads)
+{
+    mica_model *model = open_model(path, NULL);
+    mica_session *s = open_session(model, 200, threads, 32);
+    check_session(s, MICA_SPECULATE_OFF, 0);
     mica_session_free(s);
     mica_model_close(model);
 }
@@ -121,6 +135,78 @@ static void test_token_loop(void **state)
     check(MICA_TEST_DATA "/tiny/llama.gguf", 2);
     check(MICA_TEST_DATA "/tiny/gemma3.gguf", 2);
     check(MICA_TEST_DATA "/tiny/phi4-mini.gguf", 2);
+}
+
+static void test_speculation(void **state)
+{
+    (void)state;
+    mica_model *model = open_model(MICA_TEST_DATA "/tiny/llama.gguf", NULL);
+    mica_session_options o = mica_session_options_default();
+    mica_session *s;
+    mica_error err;
+    o.n_ctx = 200;
+    o.n_threads = 2;
+    o.draft_max = 8;
+    o.draft_model = model;
+    assert_int_equal(mica_session_new(model, &o, &s, &err), MICA_OK);
+    check_session(s, MICA_SPECULATE_LOOKUP, 4);
+    check_session(s, MICA_SPECULATE_BOTH, 8);
+    mica_session_free(s);
+    mica_model_close(model);
+}
+
+static void note_done(void *user, mica_status status, const mica_result *result, const mica_error *error)
+{
+    (void)status, (void)result, (void)error;
+    ++*(int *)user;
+}
+
+/* Whole lives of requests: prompts in pieces, tokens, stops, ends, a shifting context, one that is cancelled. */
+static void test_batch_steps(void **state)
+{
+    (void)state;
+    enum { N = 5, CTX = 64 };
+    mica_model *model = open_model(MICA_TEST_DATA "/tiny/gemma3.gguf", NULL);
+    mica_batch_options o = mica_batch_options_default();
+    mica_session_options so = mica_session_options_default();
+    mica_generate_options g = everything_on();
+    mica_batch *b;
+    mica_session *s[N];
+    mica_error err;
+    int32_t prompt[50];
+    int done = 0, left;
+    o.max_sessions = N;
+    o.n_ctx = CTX;
+    o.n_threads = 2;
+    o.step_tokens = 16;
+    so.full_policy = MICA_FULL_SHIFT;
+    g.on_done = note_done;
+    g.user = &done;
+    assert_int_equal(mica_batch_new(model, &o, &b, &err), MICA_OK);
+    for (int i = 0; i < 50; i++)
+        prompt[i] = 3 + i;
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(mica_batch_session_new(b, &so, &s[i], &err), MICA_OK);
+        g.max_tokens = 20 + 40 * i;
+        assert_int_equal(mica_batch_submit(s[i], prompt + i, (size_t)(50 - 8 * i), &g, &err), MICA_OK);
+    }
+    do {
+        uint64_t maps = mappings();
+        void *end = sbrk(0);
+        atomic_store(&armed, 1);
+        left = mica_batch_step(b);
+        atomic_store(&armed, 0);
+        assert_int_equal(atomic_load(&calls), 0);
+        if (OWN_ALLOCATOR) {
+            assert_ptr_equal(end, sbrk(0));
+            assert_true(maps == mappings());
+        }
+        if (left == 3)
+            mica_session_cancel(s[3]);
+    } while (left > 0);
+    assert_int_equal(done, N);
+    mica_batch_free(b);
+    mica_model_close(model);
 }
 
 static void test_the_test(void **state)
@@ -137,6 +223,7 @@ static void test_the_test(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_test), cmocka_unit_test(test_token_loop)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_test), cmocka_unit_test(test_token_loop),
+                                       cmocka_unit_test(test_speculation), cmocka_unit_test(test_batch_steps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -246,6 +246,9 @@ static void test_context_ctx_01(void **state)
     assert_string_equal(r.stop_reason, "context");
     assert_int_equal(r.gen_n, 1);
     assert_int_equal(r.needed_n, 65);
+    assert_int_equal(mica_session_generate(s, &o, &r, &err), MICA_CONTEXT_FULL); /* again: there is no room for a token */
+    assert_string_equal(r.stop_reason, "context");
+    assert_int_equal(r.gen_n, 0);
     o = greedy(&st);
     o.max_tokens = 1;
     assert_int_equal(mica_session_prompt(s, prompt + 137, 63, 0, &err), MICA_OK);

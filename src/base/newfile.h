@@ -1,0 +1,32 @@
+/* newfile.h - replaces a file in one step: its name holds the old content or the whole of the new one, whatever happens
+ * between.
+ *
+ *     mica_newfile file;
+ *     status = mica_newfile_open(path, &file, err);
+ *     if (!status) status = mica_newfile_write(&file, data, length, err);      // as often as needed
+ *     if (!status) status = mica_newfile_commit(&file, err);
+ *     mica_newfile_discard(&file);                                             // always; does nothing after a commit
+ *
+ * The content goes to a temporary file PATH.tmp-XXXXXX in the same folder, which commit brings to the disk and renames. A
+ * process that is killed before leaves that file behind and the old one untouched. Owns the descriptor and the temporary file.
+ * Called by session/snapshot. */
+#ifndef MICA_BASE_NEWFILE_H
+#define MICA_BASE_NEWFILE_H
+#include "base/error.h"
+
+typedef struct mica_newfile {
+    int fd;
+    char *path, *temporary; /* path: where a symbolic link leads */
+    uint8_t *buffer;        /* small writes are collected */
+    size_t held;
+} mica_newfile;
+
+/** Readable and writable by the owner only. Refuses to replace what is not a regular file. On failure *file may still be
+ * discarded. */
+mica_status mica_newfile_open(const char *path, mica_newfile *file, mica_error *err);
+mica_status mica_newfile_write(mica_newfile *file, const void *data, size_t length, mica_error *err);
+/** Writes what is held, syncs the file, renames it, syncs the folder. */
+mica_status mica_newfile_commit(mica_newfile *file, mica_error *err);
+void mica_newfile_discard(mica_newfile *file);
+
+#endif

@@ -1,0 +1,364 @@
+/* batch.c - many sessions, one forward step. Owns threads, workspace and the list of its sessions, which own the rest.
+ *
+ * Invariants:
+ *  1. sessions[0..n_sessions) are those made here and not freed; queue[0..n_queue) those with a request, in order of submission.
+ *  2. Between steps every queued session has tokens to compute (n_computed < n_tokens) and its reply goes on.
+ *  3. A step has room for one token of every session: exec.chunk >= max_sessions. So no running reply ever sits out a step.
+ *  4. exec.logits belong to nobody between steps.
+ */
+#include "session/batch.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "session/plan.h"
+#include "session/session.h"
+
+#define DEFAULT_SESSIONS 8
+#define MAX_SESSIONS 256
+#define DEFAULT_STEP 256
+#define MAX_STEP 4096
+
+struct mica_batch {
+    mica_model *model;
+    mica_session_options options; /* of a session that takes the batch's whole context; prefill_chunk: tokens of a step */
+    mica_thread_plan threads;
+    mica_pool *pool;
+    mica_exec exec;
+    void *memory; /* the workspace */
+    size_t memory_bytes;
+    char *sysroot;
+    int32_t max_sessions, n_sessions, n_queue, n_spans;
+    mica_session **sessions, **queue; /* [max_sessions] */
+    mica_session **owners;            /* [max_sessions] whose spans make up the step */
+    mica_span *spans;                 /* [max_sessions] */
+};
+
+/* ---- sizes ---- */
+
+mica_batch_options mica_batch_options_default(void) { return (mica_batch_options){.struct_size = sizeof(mica_batch_options)}; }
+
+/* The batch as options of one of its sessions. */
+static mica_status resolve(const mica_model *m, const mica_batch_options *in, mica_session_options *o, mica_thread_plan *threads,
+                           int32_t *max_sessions, mica_error *err)
+{
+    mica_batch_options b = in ? *in : mica_batch_options_default();
+    mica_session_options wanted = mica_session_options_default();
+    mica_status s = mica_check_range(b.max_sessions, 0, MAX_SESSIONS, "the number of sessions (max_sessions)", err);
+    if (s)
+        return s;
+    *max_sessions = b.max_sessions ? b.max_sessions : DEFAULT_SESSIONS;
+    if (b.step_tokens == 0)
+        b.step_tokens = *max_sessions > DEFAULT_STEP ? *max_sessions : DEFAULT_STEP;
+    if ((s = mica_check_range(b.step_tokens, *max_sessions, MAX_STEP, "the tokens of a step (step_tokens)", err)))
+        return s;
+    wanted.n_ctx = b.n_ctx;
+    wanted.n_threads = b.n_threads;
+    wanted.cpus = b.cpus;
+    wanted.workspace_limit = b.workspace_limit;
+    wanted.memory_limit = b.memory_limit;
+    wanted.sysroot = b.sysroot;
+    s = mica_plan_resolve(m, &wanted, o, threads, err);
+    o->prefill_chunk = b.step_tokens; /* of all sessions together: n_ctx is no limit */
+    return s;
+}
+
+static mica_status plan_memory(const mica_model *m, const mica_session_options *o, int32_t max_sessions, mica_memory_plan *plan,
+                               mica_error *err)
+{
+    size_t half = mica_kv_half_bytes(&m->weights.h, o->n_ctx), lists = mica_plan_list_bytes(m, o);
+    size_t work = mica_exec_bytes(&m->weights, o->prefill_chunk, max_sessions, o->n_threads);
+    size_t limit = (size_t)INT64_MAX / 8 / MAX_SESSIONS;
+    if (half == 0 || work == 0 || lists == 0 || half > limit || lists > limit || work > limit)
+        return mica_fail(err, MICA_OVER_BUDGET, "%d sessions of %d tokens need more memory than can be addressed", max_sessions,
+                         o->n_ctx);
+    *plan = (mica_memory_plan){.n_ctx = o->n_ctx, .prefill_chunk = o->prefill_chunk, .n_threads = o->n_threads};
+    plan->weights_bytes = m->weights.n_bytes;
+    plan->kv_bytes = 2 * (int64_t)half * max_sessions;
+    plan->workspace_bytes = (int64_t)work + (int64_t)lists * max_sessions;
+    plan->total_bytes = plan->weights_bytes + plan->kv_bytes + plan->workspace_bytes;
+    return MICA_OK;
+}
+
+mica_status mica_batch_plan(const mica_model *m, const mica_batch_options *options, mica_memory_plan *plan, mica_error *err)
+{
+    mica_session_options o;
+    mica_thread_plan threads;
+    int32_t max_sessions;
+    mica_status status = resolve(m, options, &o, &threads, &max_sessions, err);
+    return status ? status : plan_memory(m, &o, max_sessions, plan, err);
+}
+
+/* ---- making ---- */
+
+static mica_status make_workspace(mica_batch *b, mica_error *err)
+{
+    const mica_weights *w = &b->model->weights;
+    const mica_session_options *o = &b->options;
+    size_t bytes = mica_exec_bytes(w, o->prefill_chunk, b->max_sessions, o->n_threads);
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return mica_fail_nomem(err, bytes, "the batch's workspace");
+    b->memory = memory;
+    b->memory_bytes = bytes;
+    b->exec = (mica_exec){.w = w, .kern = &b->model->kernels, .pool = b->pool, .chunk = o->prefill_chunk,
+                          .logits_max = b->max_sessions};
+    mica_exec_layout(&b->exec, memory, o->n_threads, o->n_ctx);
+    return MICA_OK;
+}
+
+static mica_status make(mica_batch *b, mica_error *err)
+{
+    size_t n = (size_t)b->max_sessions;
+    if (b->options.sysroot && !(b->sysroot = strdup(b->options.sysroot)))
+        return mica_fail_nomem(err, strlen(b->options.sysroot), "the root prefix");
+    b->options.sysroot = b->sysroot;
+    b->options.cpus = NULL; /* now in b->threads */
+    b->sessions = mica_new_array(n, sizeof *b->sessions);
+    b->queue = mica_new_array(n, sizeof *b->queue);
+    b->owners = mica_new_array(n, sizeof *b->owners);
+    b->spans = mica_new_array(n, sizeof *b->spans);
+    if (!b->sessions || !b->queue || !b->owners || !b->spans)
+        return mica_fail_nomem(err, n * (3 * sizeof *b->sessions + sizeof *b->spans), "the batch's list of sessions");
+    mica_status status = mica_pool_new(b->threads.n_threads, b->threads.cpus, &b->pool, err);
+    return status ? status : make_workspace(b, err);
+}
+
+mica_status mica_batch_new(mica_model *model, const mica_batch_options *options, mica_batch **out, mica_error *err)
+{
+    mica_memory_plan plan;
+    *out = NULL;
+    mica_batch *b = mica_new_array(1, sizeof *b);
+    if (!b)
+        return mica_fail_nomem(err, sizeof *b, "the batch");
+    mica_model_retain(model);
+    b->model = model;
+    mica_status status = resolve(model, options, &b->options, &b->threads, &b->max_sessions, err);
+    if (!status)
+        status = plan_memory(model, &b->options, b->max_sessions, &plan, err);
+    if (!status)
+        status = mica_plan_check(&b->options, &plan, "fewer sessions, or steps of fewer tokens", "fewer sessions or a shorter context",
+                                 err);
+    if (!status)
+        status = make(b, err);
+    if (status) {
+        mica_batch_free(b);
+        return status;
+    }
+    *out = b;
+    return MICA_OK;
+}
+
+void mica_batch_free(mica_batch *b)
+{
+    if (!b)
+        return;
+    while (b->n_sessions > 0)
+        mica_session_free(b->sessions[b->n_sessions - 1]); /* which forgets itself here */
+    mica_pool_free(b->pool);
+    if (b->memory)
+        munmap(b->memory, b->memory_bytes);
+    free(b->sessions);
+    free(b->queue);
+    free(b->owners);
+    free(b->spans);
+    free(b->sysroot);
+    mica_model_close(b->model);
+    free(b);
+}
+
+/* ---- sessions ---- */
+
+/* Some models choose their rotary frequencies by the length of the context; a batch has one set for all its sessions. */
+static mica_status check_context(const mica_batch *b, int32_t n_ctx, mica_error *err)
+{
+    const mica_hparams *h = &b->model->weights.h;
+    int32_t limit = h->rope_original_ctx;
+    if (n_ctx > b->options.n_ctx)
+        return mica_fail(err, MICA_INVALID_ARGUMENT, "a context of %d tokens is longer than the batch's, %d", n_ctx, b->options.n_ctx);
+    if (h->rope_long && h->rope_short && n_ctx <= limit && b->options.n_ctx > limit)
+        return mica_fail(err, MICA_INVALID_ARGUMENT,
+                         "this model computes contexts of up to %d tokens in another way than longer ones: in a batch of %d tokens a "
+                         "session of %d is not possible",
+                         limit, b->options.n_ctx, n_ctx);
+    return MICA_OK;
+}
+
+mica_status mica_batch_session_new(mica_batch *b, const mica_session_options *options, mica_session **out, mica_error *err)
+{
+    mica_session_options wanted = options ? *options : mica_session_options_default(), o;
+    mica_thread_plan threads;
+    mica_session_loan loan = {.pool = b->pool, .exec = &b->exec, .batch = b};
+    *out = NULL;
+    if (b->n_sessions == b->max_sessions)
+        return mica_fail(err, MICA_INVALID_ARGUMENT, "the batch has %d sessions already, as many as it was made for", b->n_sessions);
+    if (wanted.draft_max != 0 || wanted.draft_model)
+        return mica_fail(err, MICA_UNSUPPORTED, "sessions of a batch do not speculate: leave out draft_max and draft_model");
+    wanted.n_ctx = wanted.n_ctx ? wanted.n_ctx : b->options.n_ctx;
+    wanted.n_threads = b->threads.n_threads;
+    wanted.cpus = b->threads.cpus;
+    wanted.prefill_chunk = 0;
+    wanted.sysroot = b->sysroot;
+    mica_status status = mica_plan_resolve(b->model, &wanted, &o, &threads, err);
+    if (!status)
+        status = check_context(b, o.n_ctx, err);
+    if (!status)
+        status = mica_session_make(b->model, &o, &b->threads, &loan, out, err);
+    if (!status)
+        b->sessions[b->n_sessions++] = *out;
+    return status;
+}
+
+/* Takes `s` out of list[0..*n), whose order stays. */
+static void remove_from(mica_session **list, int32_t *n, const mica_session *s)
+{
+    int32_t kept = 0;
+    for (int32_t i = 0; i < *n; i++)
+        if (list[i] != s)
+            list[kept++] = list[i];
+    *n = kept;
+}
+
+void mica_batch_forget(mica_batch *b, mica_session *s)
+{
+    remove_from(b->sessions, &b->n_sessions, s);
+    remove_from(b->queue, &b->n_queue, s);
+}
+
+/* ---- requests ---- */
+
+static bool is_queued(const mica_batch *b, const mica_session *s)
+{
+    for (int32_t i = 0; i < b->n_queue; i++)
+        if (b->queue[i] == s)
+            return true;
+    return false;
+}
+
+mica_status mica_batch_submit(mica_session *s, const int32_t *tokens, size_t n, const mica_generate_options *options, mica_error *err)
+{
+    mica_batch *b = s->batch;
+    if (!b)
+        return mica_fail(err, MICA_INVALID_ARGUMENT, "this session belongs to no batch: use mica_session_sync()");
+    if (is_queued(b, s))
+        return mica_fail(err, MICA_INVALID_ARGUMENT, "this session has a request under way: one at a time");
+    atomic_store(&s->cancelled, false);
+    s->logits_valid = false; /* a restored snapshot may claim them; they are not kept here */
+    mica_status status = mica_session_accept(s, tokens, n, mica_now_ns(), err);
+    if (!status)
+        status = mica_reply_start(&s->reply, s, options, err);
+    if (!status)
+        b->queue[b->n_queue++] = s;
+    return status;
+}
+
+/* ---- the step ---- */
+
+static int32_t uncomputed(const mica_session *s) { return s->n_tokens - s->n_computed; }
+
+/* The reply is over: it leaves the batch, and then its owner hears of it, who may do almost anything. */
+static void finish(mica_batch *b, mica_session *s, mica_status status, mica_error *why)
+{
+    mica_result result;
+    remove_from(b->queue, &b->n_queue, s);
+    mica_generate_options o = s->reply.o;
+    status = mica_reply_finish(&s->reply, status, &result, why);
+    if (o.on_done)
+        o.on_done(o.user, status, &result, status ? why : NULL);
+}
+
+/* Cancelled ones leave before they cost a step. */
+static void drop_cancelled(mica_batch *b)
+{
+    mica_error why;
+    for (int32_t i = 0; i < b->n_queue;) {
+        mica_session *s = b->queue[i];
+        int32_t done = s->prefill_n, total = done + uncomputed(s);
+        mica_status status = mica_session_interrupted(s, done, total, &why);
+        if (status)
+            finish(b, s, status, &why);
+        i = status ? 0 : i + 1; /* on_done may have changed the queue */
+    }
+}
+
+static void add_span(mica_batch *b, mica_session *s, int32_t n)
+{
+    b->owners[b->n_spans] = s;
+    b->spans[b->n_spans++] = (mica_span){&s->kv, s->tokens + s->n_computed, n, s->n_computed, n == uncomputed(s) ? 1 : 0};
+}
+
+/* One token of every reply that runs; the rest of the step is for those that have more to compute, first come, first served. */
+static void compose(mica_batch *b)
+{
+    int32_t room = b->exec.chunk;
+    b->n_spans = 0;
+    for (int32_t i = 0; i < b->n_queue; i++) {
+        if (uncomputed(b->queue[i]) == 1) {
+            add_span(b, b->queue[i], 1);
+            room--;
+        }
+    }
+    for (int32_t i = 0; i < b->n_queue && room > 0; i++) {
+        int32_t n = uncomputed(b->queue[i]) < room ? uncomputed(b->queue[i]) : room;
+        if (uncomputed(b->queue[i]) > 1) {
+            add_span(b, b->queue[i], n);
+            room -= n;
+        }
+    }
+}
+
+/* What the step computed becomes part of the sessions. */
+static void advance(mica_batch *b, int64_t step_ns)
+{
+    for (int32_t i = 0; i < b->n_spans; i++) {
+        mica_session *s = b->owners[i];
+        s->n_computed += b->spans[i].n;
+        s->prefill_n += b->spans[i].n;
+        s->prefill_ns += step_ns;
+    }
+}
+
+/* The replies whose logits the step computed take their tokens. Those that end keep their place in `owners`, with why. */
+static void take(mica_batch *b)
+{
+    const float *logits = b->exec.logits;
+    size_t n_vocab = (size_t)b->model->weights.h.n_vocab;
+    for (int32_t i = 0; i < b->n_spans; i++) {
+        mica_session *s = b->owners[i];
+        if (b->spans[i].n_logits == 0)
+            continue;
+        if (s->reply.gen_n == 0 && s->options.on_prefill)
+            s->options.on_prefill(s->options.user, s->prefill_n, s->prefill_n);
+        s->reply.status = mica_reply_take(&s->reply, logits, &s->reply.error);
+        logits += n_vocab;
+    }
+}
+
+static void finish_ended(mica_batch *b)
+{
+    for (int32_t i = 0; i < b->n_queue;) {
+        mica_session *s = b->queue[i];
+        bool over = s->reply.status || s->reply.stop_reason;
+        mica_error why = s->reply.error;
+        if (over)
+            finish(b, s, s->reply.status, &why);
+        i = over ? 0 : i + 1;
+    }
+}
+
+int32_t mica_batch_step(mica_batch *b)
+{
+    drop_cancelled(b);
+    compose(b);
+    if (b->n_spans == 0)
+        return 0;
+    int64_t start = mica_now_ns();
+    mica_forward(&b->exec, b->spans, b->n_spans);
+    advance(b, mica_now_ns() - start);
+    take(b);
+    finish_ended(b);
+    return b->n_queue;
+}

@@ -1,0 +1,158 @@
+/* plan.c - the sizes of a session or batch before it is made. */
+#include "session/plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "device/memory.h"
+#include "session/lookup.h"
+#include "session/session.h"
+
+#define DEFAULT_CTX 4096
+#define DEFAULT_CHUNK 256
+#define DEFAULT_WORKSPACE ((int64_t)256 << 20)
+#define MAX_CTX (1 << 26)
+
+mica_session_options mica_session_options_default(void)
+{
+    return (mica_session_options){.struct_size = sizeof(mica_session_options)};
+}
+
+mica_status mica_check_range(int64_t value, int64_t min, int64_t max, const char *name, mica_error *err)
+{
+    if (value >= min && value <= max)
+        return MICA_OK;
+    return mica_fail(err, MICA_INVALID_ARGUMENT, "%s is %lld; it must be between %lld and %lld", name, (long long)value,
+                     (long long)min, (long long)max);
+}
+
+/* ---- options ---- */
+
+static mica_status plan_threads(const mica_session_options *o, mica_thread_plan *plan, mica_error *err)
+{
+    if (o->n_threads == 0 && !o->cpus)
+        return mica_thread_plan_default(o->sysroot, plan, err);
+    memset(plan, 0, sizeof *plan);
+    plan->n_threads = o->n_threads;
+    snprintf(plan->reason, sizeof plan->reason, "%d threads asked for", o->n_threads);
+    mica_thread_plan all;
+    bool known = !o->cpus && mica_thread_plan_all(o->sysroot, &all, NULL) == MICA_OK;
+    for (int i = 0; i < plan->n_threads; i++) /* more threads than cores float freely */
+        plan->cpus[i] = o->cpus ? o->cpus[i] : known && plan->n_threads <= all.n_threads ? all.cpus[i] : -1;
+    return MICA_OK;
+}
+
+static mica_status check_ranges(const mica_session_options *o, mica_error *err)
+{
+    mica_status s;
+    if ((s = mica_check_range(o->n_ctx, 0, MAX_CTX, "the context length (n_ctx)", err)) ||
+        (s = mica_check_range(o->n_threads, 0, MICA_MAX_THREADS, "the number of threads (n_threads)", err)) ||
+        (s = mica_check_range(o->prefill_chunk, 0, 4096, "the prefill chunk (prefill_chunk)", err)) ||
+        (s = mica_check_range(o->draft_max, 0, MICA_DRAFT_MAX, "the longest draft (draft_max)", err)) ||
+        (s = mica_check_range(o->full_policy, MICA_FULL_ERROR, MICA_FULL_SUMMARISE, "the full-context policy (full_policy)", err)))
+        return s;
+    if (o->cpus && o->n_threads < 1)
+        return mica_fail(err, MICA_INVALID_ARGUMENT, "a list of CPUs needs n_threads, one CPU a thread");
+    if (o->full_policy == MICA_FULL_SUMMARISE && !o->on_summarise)
+        return mica_fail(err, MICA_INVALID_ARGUMENT, "the policy \"summarise\" needs the callback on_summarise");
+    if (o->draft_model && o->draft_max == 0)
+        return mica_fail(err, MICA_INVALID_ARGUMENT, "a draft model needs draft_max, the longest draft, of at least 1");
+    return MICA_OK;
+}
+
+mica_status mica_plan_resolve(const mica_model *m, const mica_session_options *in, mica_session_options *o,
+                              mica_thread_plan *threads, mica_error *err)
+{
+    *o = in ? *in : mica_session_options_default();
+    mica_status s = check_ranges(o, err);
+    if (s)
+        return s;
+    int32_t trained = m->weights.h.n_ctx_train;
+    if (o->n_ctx == 0)
+        o->n_ctx = trained < DEFAULT_CTX ? trained : DEFAULT_CTX;
+    if (o->n_ctx < 2)
+        return mica_fail(err, MICA_INVALID_ARGUMENT, "a context of %d token leaves no room for a reply; the least is 2", o->n_ctx);
+    if (o->prefill_chunk == 0)
+        o->prefill_chunk = DEFAULT_CHUNK;
+    if (o->prefill_chunk > o->n_ctx)
+        o->prefill_chunk = o->n_ctx;
+    if ((s = mica_check_range(o->keep_first, 0, o->n_ctx / 2, "the number of tokens to keep (keep_first)", err)))
+        return s;
+    if (o->workspace_limit <= 0)
+        o->workspace_limit = DEFAULT_WORKSPACE;
+    if ((s = plan_threads(o, threads, err)))
+        return s;
+    o->n_threads = threads->n_threads;
+    return MICA_OK;
+}
+
+/* ---- memory ---- */
+
+int32_t mica_plan_chunk(const mica_session_options *o)
+{
+    return o->prefill_chunk > o->draft_max ? o->prefill_chunk : o->draft_max + 1;
+}
+
+int32_t mica_plan_rows(const mica_session_options *o) { return o->draft_max + 1; }
+
+size_t mica_plan_list_bytes(const mica_model *m, const mica_session_options *o)
+{
+    size_t sampling = mica_sampler_bytes(m->weights.h.n_vocab, o->n_ctx);
+    size_t lists = (size_t)o->n_ctx * (2 * sizeof(int32_t) + 2 * sizeof(int64_t));
+    return sampling ? lists + sampling + (o->draft_max > 0 ? mica_lookup_bytes(o->n_ctx) : 0) : 0;
+}
+
+/* Adds what one model needs for a context. */
+static mica_status add_memory(const mica_model *m, const mica_session_options *o, mica_memory_plan *plan, mica_error *err)
+{
+    size_t half = mica_kv_half_bytes(&m->weights.h, o->n_ctx);
+    size_t work = mica_exec_bytes(&m->weights, mica_plan_chunk(o), mica_plan_rows(o), o->n_threads);
+    size_t lists = mica_plan_list_bytes(m, o);
+    if (half == 0 || work == 0 || lists == 0 || half > INT64_MAX / 8 || work > INT64_MAX / 8)
+        return mica_fail(err, MICA_OVER_BUDGET, "a context of %d tokens needs more memory than can be addressed", o->n_ctx);
+    plan->weights_bytes += m->weights.n_bytes;
+    plan->kv_bytes += 2 * (int64_t)half;
+    plan->workspace_bytes += (int64_t)(work + lists);
+    plan->total_bytes = plan->weights_bytes + plan->kv_bytes + plan->workspace_bytes;
+    return MICA_OK;
+}
+
+mica_status mica_plan_memory(const mica_model *m, const mica_session_options *o, mica_memory_plan *plan, mica_error *err)
+{
+    *plan = (mica_memory_plan){.n_ctx = o->n_ctx, .prefill_chunk = o->prefill_chunk, .n_threads = o->n_threads};
+    mica_status status = add_memory(m, o, plan, err);
+    if (status || !o->draft_model)
+        return status;
+    mica_session_options draft = *o;
+    draft.draft_max = 0;
+    return add_memory(o->draft_model, &draft, plan, err);
+}
+
+mica_status mica_session_plan(const mica_model *m, const mica_session_options *options, mica_memory_plan *plan, mica_error *err)
+{
+    mica_session_options o;
+    mica_thread_plan threads;
+    mica_status status = mica_plan_resolve(m, options, &o, &threads, err);
+    return status ? status : mica_plan_memory(m, &o, plan, err);
+}
+
+mica_status mica_plan_check(const mica_session_options *o, const mica_memory_plan *plan, const char *less_work, const char *less_kv,
+                            mica_error *err)
+{
+    int64_t own = plan->kv_bytes + plan->workspace_bytes, available;
+    char reason[MICA_MEMORY_REASON] = "the limit given";
+    if (plan->workspace_bytes > o->workspace_limit)
+        return mica_fail(err, MICA_OVER_BUDGET, "the workspace needs %lld bytes, more than the limit of %lld; use %s than %d",
+                         (long long)plan->workspace_bytes, (long long)o->workspace_limit, less_work, plan->prefill_chunk);
+    if (o->memory_limit > 0)
+        available = o->memory_limit;
+    else if (mica_memory_available(o->sysroot, &available, reason, NULL) != MICA_OK)
+        return MICA_OK; /* nothing says how much there is: mmap decides */
+    if (own <= available)
+        return MICA_OK;
+    return mica_fail(err, MICA_OVER_BUDGET,
+                     "a context of %d tokens needs %lld bytes (KV cache %lld, workspace %lld) but only %lld are available (%s); "
+                     "use %s",
+                     o->n_ctx, (long long)own, (long long)plan->kv_bytes, (long long)plan->workspace_bytes, (long long)available,
+                     reason, less_kv);
+}

@@ -1,0 +1,30 @@
+/* plan.h - the sizes of a session or batch before it is made: defaults filled in, ranges checked, memory counted and compared
+ * with what there is. Owns nothing. Called by session.c and batch.c. */
+#ifndef MICA_SESSION_PLAN_H
+#define MICA_SESSION_PLAN_H
+#include "model/weights.h"
+
+#define MICA_DRAFT_MAX 63 /* tokens: a step of 64 has reached the speed of prefill, longer drafts only cost logits */
+
+/** Fills in defaults and checks ranges; *threads gets the threads that are meant. */
+mica_status mica_plan_resolve(const mica_model *m, const mica_session_options *in, mica_session_options *o,
+                              mica_thread_plan *threads, mica_error *err);
+
+/** Memory of a session with resolved options: its own KV cache, workspace and lists, and its draft model's. */
+mica_status mica_plan_memory(const mica_model *m, const mica_session_options *o, mica_memory_plan *plan, mica_error *err);
+
+/** Bytes of one session without its workspace for the forward pass: history, sampler. 0 if out of range. */
+size_t mica_plan_list_bytes(const mica_model *m, const mica_session_options *o);
+
+/** The most tokens of a step, and of those whose logits are wanted. */
+int32_t mica_plan_chunk(const mica_session_options *o);
+int32_t mica_plan_rows(const mica_session_options *o);
+
+/** MICA_OVER_BUDGET if the plan does not fit the limits; `less_work` and `less_kv` are what the message advises: "a smaller prefill
+ * chunk", "a shorter context". */
+mica_status mica_plan_check(const mica_session_options *o, const mica_memory_plan *plan, const char *less_work, const char *less_kv,
+                            mica_error *err);
+
+mica_status mica_check_range(int64_t value, int64_t min, int64_t max, const char *name, mica_error *err);
+
+#endif

@@ -1,0 +1,12 @@
+/* cpu.c - in place of src/kern/cpu.c where the AVX-512 kernels are compiled for an emulation: what has AVX2 "has" AVX-512. */
+#include "kern/cpu.h"
+
+bool mica_cpu_always(void) { return true; }
+
+bool mica_cpu_has_avx2(void)
+{
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+bool mica_cpu_has_avx512_vnni(void) { return mica_cpu_has_avx2(); }
