@@ -1,10 +1,11 @@
-/* speculate.c - what speculation gains and costs: the same replies with and without, in turn, on a text that it can guess and on
- * two that it cannot.
+/* speculate.c - what speculation gains and costs: the same replies with and without, in turn, on a text that it can guess and
+ * on two that it cannot.
  *
  *     speculate MODEL [-t THREADS] [-n TOKENS] [-d DRAFT_MAX] [-r REPETITIONS] [-m DRAFT_MODEL] [-c]
  *
- * Prints for each task the medians of the repetitions: tokens per second without and with, their ratio, tokens drafted and accepted.
- * -c counts the process's CPU time, which other programs disturb less: only for one thread. Ends with 1 if a reply differs.
+ * Prints for each task the medians of the repetitions: tokens per second without and with, their ratio, tokens drafted and
+ * accepted. -c counts the process's CPU time, which other programs disturb less: only for one thread. Ends with 1 if a reply
+ * differs.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,17 +28,20 @@ typedef struct task {
     float temperature;
 } task;
 
-#define TEXT                                                                                                                      \
-    "The lighthouse keeper Anna walked down the stone steps at five in the morning. The storm had thrown seaweed and broken "     \
-    "planks over the quay, and two of the boats lay on their sides like tired animals. She counted the crates of oil, wrote the " \
-    "number into the small blue book, and looked for the dog. The dog had slept under the bench in the signal room, next to the " \
-    "stove, and did not want to come out. Anna boiled water, cut the last bread into four slices, and read the barometer twice, " \
-    "because she did not believe it. The pressure was rising. By noon the ferry would be able to cross, and with the ferry the "  \
-    "doctor, the mail, and the new lamp that the office had promised since March. She put the kettle back, took the long broom, " \
-    "and began to sweep the water out of the boat house, from the back wall to the door, as her mother had always done."
+#define TEXT                                                                                                    \
+    "The lighthouse keeper Anna walked down the stone steps at five in the morning. The storm had thrown "      \
+    "seaweed and broken planks over the quay, and two of the boats lay on their sides like tired "              \
+    "animals. She counted the crates of oil, wrote the number into the small blue book, and looked for "        \
+    "the dog. The dog had slept under the bench in the signal room, next to the stove, and did not want "       \
+    "to come out. Anna boiled water, cut the last bread into four slices, and read the barometer twice, "       \
+    "because she did not believe it. The pressure was rising. By noon the ferry would be able to cross, "       \
+    "and with the ferry the doctor, the mail, and the new lamp that the office had promised since March. "      \
+    "She put the kettle back, took the long broom, and began to sweep the water out of the boat house, "        \
+    "from the back wall to the door, as her mother had always done."
 
 static const task tasks[] = {
-    {"rewrite", "Repeat the following text word for word, but call the lighthouse keeper Maria. Give only the text.\\n\\n" TEXT, 0.0f},
+    {"rewrite",
+     "Repeat the following text word for word, but call the lighthouse keeper Maria. Give only the text.\\n\\n" TEXT, 0.0f},
     {"story", "Write a long and surprising story about a clockmaker, a fox and an island that nobody has seen before.", 1.2f},
     {"noise", "Write a long and surprising story about a clockmaker, a fox and an island that nobody has seen before.", 3.0f},
 };
@@ -66,7 +70,8 @@ static int32_t *tokens_of(const mica_model *model, const task *t, size_t *n)
     mica_error err;
     snprintf(request, sizeof request, "{\"messages\": [{\"role\": \"user\", \"content\": \"%s\"}]}", t->request);
     check(mica_model_chat_render(model, request, strlen(request), 0, &text, &length, &err), &err);
-    check(mica_model_tokenize(model, text, length, MICA_TOKENIZE_ADD_BOS | MICA_TOKENIZE_PARSE_SPECIAL, &tokens, n, &err), &err);
+    unsigned flags = MICA_TOKENIZE_ADD_BOS | MICA_TOKENIZE_PARSE_SPECIAL;
+    check(mica_model_tokenize(model, text, length, flags, &tokens, n, &err), &err);
     mica_free(text);
     return tokens;
 }
@@ -89,8 +94,8 @@ static int on_token(void *user, const mica_token_event *e)
 }
 
 /* Tokens per second after the first. */
-static double run(mica_session *s, const job *j, const task *t, const int32_t *tokens, size_t n, mica_speculation kind, reply *r,
-                  mica_result *result)
+static double run(mica_session *s, const job *j, const task *t, const int32_t *tokens, size_t n, mica_speculation kind,
+                  reply *r, mica_result *result)
 {
     mica_error err;
     mica_generate_options o = mica_generate_options_default();
@@ -176,7 +181,8 @@ int main(int argc, char **argv)
         }
     }
     if (optind + 1 != argc || j.tokens < 2 || j.tokens > MAX_TOKENS || j.repetitions < 1 || j.repetitions > MAX_REPETITIONS) {
-        fprintf(stderr, "usage: speculate MODEL [-t THREADS] [-n TOKENS] [-d DRAFT_MAX] [-r REPETITIONS] [-m DRAFT_MODEL] [-c]\n");
+        fprintf(stderr, "usage: speculate MODEL [-t THREADS] [-n TOKENS] [-d DRAFT_MAX] [-r REPETITIONS] [-m DRAFT_MODEL] "
+                        "[-c]\n");
         return 2;
     }
     mica_model *model, *draft = NULL;

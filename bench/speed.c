@@ -178,7 +178,8 @@ int main(int argc, char **argv)
         }
     }
     if (optind + 1 != argc) {
-        fprintf(stderr, "usage: speed MODEL [-t THREADS] [-p PREFILL] [-n DECODE] [-d DEPTH] [-b SEQUENCES] [-r REPETITIONS] [-k KERNELS]\n");
+        fprintf(stderr, "usage: speed MODEL [-t THREADS] [-p PREFILL] [-n DECODE] [-d DEPTH] [-b SEQUENCES] [-r REPETITIONS] "
+                        "[-k KERNELS]\n");
         return 2;
     }
     mica_model_options o = mica_model_options_default();

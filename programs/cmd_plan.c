@@ -59,16 +59,22 @@ int mica_cmd_threads(const mica_opts *o)
 
 typedef struct kv_shape {
     int64_t n_ctx, n_layers, n_kv_heads, head_dim, bytes;
+    const char *type_k, *type_v;
     int32_t window;
     const uint8_t *windowed; /* [n_layers]; NULL: none is */
 } kv_shape;
 
-/* Keys and values of two bytes each; false if that is beyond 63 bits. */
+/* Bytes of 32 elements. */
+static int64_t bytes_of_32(const char *type) { return strcmp(type, "q8_0") == 0 ? 34 : strcmp(type, "q4_0") == 0 ? 18 : 64; }
+
+/* False if the bytes are beyond 63 bits. Odd sizes exist in F16 only, where 32 elements are 64 bytes: nothing is rounded. */
 static bool count_bytes(kv_shape *s)
 {
-    int64_t bytes = 4;
-    return !__builtin_mul_overflow(bytes, s->n_layers, &bytes) && !__builtin_mul_overflow(bytes, s->n_kv_heads, &bytes) &&
-           !__builtin_mul_overflow(bytes, s->head_dim, &bytes) && !__builtin_mul_overflow(bytes, s->n_ctx, &s->bytes);
+    int64_t bytes = bytes_of_32(s->type_k) + bytes_of_32(s->type_v);
+    bool fits = !__builtin_mul_overflow(bytes, s->n_layers, &bytes) && !__builtin_mul_overflow(bytes, s->n_kv_heads, &bytes) &&
+                !__builtin_mul_overflow(bytes, s->head_dim, &bytes) && !__builtin_mul_overflow(bytes, s->n_ctx, &bytes);
+    s->bytes = bytes / 32;
+    return fits;
 }
 
 static json_t *json_windowed(const kv_shape *s)
@@ -85,15 +91,15 @@ static int print_kv(const kv_shape *s, bool json)
     json_t *windowed = json_windowed(s);
     if (json)
         return mica_json_line(json_pack("{s:I, s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:i, s:o}", "n_ctx", (json_int_t)s->n_ctx,
-                                        "bytes", (json_int_t)s->bytes, "type_k", "f16", "type_v", "f16", "layers",
+                                        "bytes", (json_int_t)s->bytes, "type_k", s->type_k, "type_v", s->type_v, "layers",
                                         (json_int_t)s->n_layers, "kv_heads", (json_int_t)s->n_kv_heads, "head_dim", (json_int_t)s->head_dim,
                                         "bytes_per_token", (json_int_t)(s->bytes / s->n_ctx), "window", (int)s->window,
                                         "windowed_layers", windowed))
                    ? CODE_OK
                    : CODE_FAILED;
-    printf("%" PRId64 " bytes (%.1f MiB) for %" PRId64 " tokens in f16: %" PRId64 " layers, %" PRId64
+    printf("%" PRId64 " bytes (%.1f MiB) for %" PRId64 " tokens, keys in %s, values in %s: %" PRId64 " layers, %" PRId64
            " key-value heads of %" PRId64 "; %" PRId64 " bytes a token\n",
-           s->bytes, (double)s->bytes / 1048576.0, s->n_ctx, s->n_layers, s->n_kv_heads, s->head_dim, s->bytes / s->n_ctx);
+           s->bytes, (double)s->bytes / 1048576.0, s->n_ctx, s->type_k, s->type_v, s->n_layers, s->n_kv_heads, s->head_dim, s->bytes / s->n_ctx);
     if (json_array_size(windowed) > 0)
         printf("%zu of the layers see only the last %d tokens; they keep all of them in this version\n",
                json_array_size(windowed), s->window);
@@ -133,15 +139,18 @@ static int plan_model(const mica_opts *o, const char *path, mica_model *model)
     if (mica_session_plan(model, &options, &plan, &err) || find_windows(path, &h, &err))
         return mica_load_failed(&err);
     kv_shape s = {.n_ctx = plan.n_ctx, .n_layers = info.n_layers, .n_kv_heads = info.n_kv_heads, .head_dim = info.head_dim,
-                  .bytes = plan.kv_bytes, .window = info.sliding_window, .windowed = h.windowed};
+                  .bytes = plan.kv_bytes, .type_k = o->type_k, .type_v = o->type_v, .window = info.sliding_window, .windowed = h.windowed};
     return print_kv(&s, o->json);
 }
 
 static int plan_shape(const mica_opts *o)
 {
-    kv_shape s = {.n_ctx = o->ctx, .n_layers = o->layers, .n_kv_heads = o->kv_heads, .head_dim = o->head_dim};
+    kv_shape s = {.n_ctx = o->ctx, .n_layers = o->layers, .n_kv_heads = o->kv_heads, .head_dim = o->head_dim,
+                  .type_k = o->type_k, .type_v = o->type_v};
     if (!o->layers || !o->kv_heads || !o->head_dim || !o->ctx || o->model)
         return mica_term_usage("give either --model, or all of --layers, --kv-heads, --head-dim and --ctx");
+    if (o->head_dim % 32 != 0 && (strcmp(o->type_k, "f16") != 0 || strcmp(o->type_v, "f16") != 0))
+        return mica_term_error("a quantised cache needs heads of a multiple of 32 elements, not %lld: use f16", (long long)o->head_dim);
     if (!count_bytes(&s))
         return mica_term_error("the KV cache of this shape does not fit in 64 bits");
     return print_kv(&s, o->json);
@@ -154,9 +163,6 @@ int mica_cmd_kv(const mica_opts *o)
     int code = check_plan_word(o, "kv");
     if (code != CODE_OK)
         return code;
-    if (strcmp(o->type_k, "f16") != 0 || strcmp(o->type_v, "f16") != 0)
-        return mica_term_usage("--type-%s: the cache cannot hold \"%s\"; this version keeps keys and values as f16",
-                               strcmp(o->type_k, "f16") ? "k" : "v", strcmp(o->type_k, "f16") ? o->type_k : o->type_v);
     if (o->layers || o->kv_heads || o->head_dim)
         return plan_shape(o);
     code = mica_load_path(o, NULL, path);

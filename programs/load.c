@@ -180,6 +180,11 @@ int mica_load_model(const mica_opts *o, const char *path, mica_model **model)
 
 /* ---- Session ---- */
 
+static mica_kv_type kv_type(const char *name)
+{
+    return strcmp(name, "q8_0") == 0 ? MICA_KV_Q8_0 : strcmp(name, "q4_0") == 0 ? MICA_KV_Q4_0 : MICA_KV_F16;
+}
+
 int mica_load_session_options(const mica_opts *o, int32_t *cpus, mica_session_options *options)
 {
     int64_t threads = o->threads, n_cpus = 0;
@@ -203,6 +208,8 @@ int mica_load_session_options(const mica_opts *o, int32_t *cpus, mica_session_op
                                                            : MICA_FULL_STOP;
     options->keep_first = (int32_t)o->keep;
     options->sysroot = o->sysroot;
+    options->kv_k = kv_type(o->type_k);
+    options->kv_v = kv_type(o->type_v);
     return CODE_OK;
 }
 

@@ -72,8 +72,9 @@ OPT("save-session", 0, TEXT, save_session, 1, 0, ON_RUN, "FILE",
 OPT("chunk", 0, INT, chunk, 0, 4096, ON_ENGINE, "N", "Prompt tokens computed together; 0: 256. Changes speed and memory only.")
 OPT("memory-limit", 0, INT, memory_limit, 0, INT64_MAX, ON_REPLY | ON_PERPLEXITY, "BYTES",
     "Refuse to use more than this for KV cache and workspace; 0: what is available.")
-OPT("type-k", 0, TEXT, type_k, 1, 0, ON_KV, "TYPE", "Format of the keys in the cache: f16.")
-OPT("type-v", 0, TEXT, type_v, 1, 0, ON_KV, "TYPE", "Format of the values in the cache: f16.")
+OPT("type-k", 0, CHOICE, type_k, 0, 0, ON_ENGINE | ON_KV, "f16|q8_0|q4_0",
+    "Format of the keys in the cache. The smaller ones change results a little.")
+OPT("type-v", 0, CHOICE, type_v, 0, 0, ON_ENGINE | ON_KV, "f16|q8_0|q4_0", "Format of the values in the cache.")
 OPT("layers", 0, INT, layers, 1, INT32_MAX, ON_KV, "N", "Without a model: its number of layers.")
 OPT("kv-heads", 0, INT, kv_heads, 1, INT32_MAX, ON_KV, "N", "Without a model: its key-value heads in a layer.")
 OPT("head-dim", 0, INT, head_dim, 1, INT32_MAX, ON_KV, "N", "Without a model: elements of a head.")

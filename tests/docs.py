@@ -13,6 +13,11 @@ LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 PATH = re.compile(r"`((?:\./)?(?:bench|cmake|docs|include|programs|scripts|src|tests)/[A-Za-z0-9_./-]+)`")
 
 
+def is_there(path):
+    """Programs are named without the .c that they are built from."""
+    return os.path.exists(path) or os.path.isfile(path + ".c")
+
+
 def check_document(root, path):
     with open(path, encoding="utf-8") as f:
         text = f.read()
@@ -21,7 +26,7 @@ def check_document(root, path):
         if "://" not in target and not os.path.exists(os.path.join(os.path.dirname(path), target)):
             errors.append(f"{name}: the link {target} leads nowhere")
     for target in PATH.findall(text):
-        if not re.search(r"[A-Z]{3}", target.replace("CMakeLists", "")) and not os.path.exists(os.path.join(root, target)):
+        if not re.search(r"[A-Z]{3}", target.replace("CMakeLists", "")) and not is_there(os.path.join(root, target)):
             errors.append(f"{name}: there is no {target}")
     return errors
 

@@ -200,6 +200,13 @@ typedef enum mica_full_policy {
     MICA_FULL_SUMMARISE = 3, /* as SHIFT, with tokens from on_summarise in place of the dropped ones */
 } mica_full_policy;
 
+/** Format of the keys or values in the cache. The quantised ones need heads of a multiple of 32 elements. Each has its own results. */
+typedef enum mica_kv_type {
+    MICA_KV_F16 = 0,  /* 2 bytes an element */
+    MICA_KV_Q8_0 = 1, /* 34 bytes for 32 */
+    MICA_KV_Q4_0 = 2, /* 18 bytes for 32 */
+} mica_kv_type;
+
 /** What a policy dropped. Reported through on_context_event and counted in the result. */
 typedef struct mica_context_event {
     mica_full_policy policy;
@@ -224,12 +231,13 @@ typedef struct mica_session_options {
     int (*on_prefill)(void *user, int32_t done, int32_t total);
     void *user;
     const char *sysroot; /* prefix for /proc, /sys and cgroup reads; NULL for the real ones. Copied */
-    /** Speculation (mica_generate_options.speculate): the longest draft, 0..63 tokens; 0, the default, makes it impossible and saves the
-     * memory for the logits of draft_max more tokens. Drafts of 15 to 31 tokens are what pays at most. */
+    /** Speculation (mica_generate_options.speculate): the longest draft, 0..63 tokens; 0, the default, makes it impossible and
+     * saves the memory for the logits of draft_max more tokens. Drafts of 15 to 31 tokens are what pays at most. */
     int32_t draft_max;
-    /** A smaller model with the same vocabulary that writes drafts; NULL: none. The session takes a reference and makes a KV cache and
-     * a workspace for it, which the plan counts. */
+    /** A smaller model with the same vocabulary that writes drafts; NULL: none. The session takes a reference and makes a KV
+     * cache and a workspace for it, which the plan counts. */
     mica_model *draft_model;
+    mica_kv_type kv_k, kv_v; /* of the keys and of the values; MICA_KV_F16 is the default */
 } mica_session_options;
 
 MICA_API mica_session_options mica_session_options_default(void);
@@ -335,8 +343,8 @@ typedef struct mica_token_event {
     int64_t time_ns;       /* monotonic clock */
 } mica_token_event;
 
-/** Where drafts come from: the session guesses tokens ahead and computes them in one step, which is faster where the guesses are
- * right. The reply is the same, token by token, with any sampling: what the sampler chooses decides, never the draft. */
+/** Where drafts come from: the session guesses tokens ahead and computes them in one step, which is faster where the guesses
+ * are right. The reply is the same, token by token, with any sampling: what the sampler chooses decides, never the draft. */
 typedef enum mica_speculation {
     MICA_SPECULATE_OFF = 0,
     MICA_SPECULATE_LOOKUP = 1, /* what followed earlier, where the history ended as it does now: rewriting, quoting, code */
@@ -362,8 +370,8 @@ typedef struct mica_generate_options {
     void *user;
     mica_speculation speculate; /* needs a session with draft_max > 0 */
     int32_t draft_n; /* 0: drafts as long as they pay, by what was right lately and what steps cost; else always this many */
-    /** Batches only: the reply is over, with what mica_session_generate() would have returned. All pointers are borrowed for the call.
-     * May submit further requests and free sessions of the batch, this one too. */
+    /** Batches only: the reply is over, with what mica_session_generate() would have returned. All pointers are borrowed for the
+     * call. May submit further requests and free sessions of the batch, this one too. */
     void (*on_done)(void *user, mica_status status, const struct mica_result *result, const mica_error *error);
 } mica_generate_options;
 
@@ -389,25 +397,26 @@ typedef struct mica_result {
 /** Generates from the session's history. The reply's tokens are appended to the history. Returns MICA_OK when the reply
  * ended by itself, by a stop string, by max_tokens or (policy STOP) at the context's end: result->stop_reason says which.
  * MICA_CONTEXT_FULL when it reached the context's end and no policy was chosen (the text so far was delivered).
- * MICA_CANCELLED after a cancel; the session stays usable. `result` (may be NULL) is filled in every case. Allocates nothing between the first and last token. */
+ * MICA_CANCELLED after a cancel; the session stays usable. `result` (may be NULL) is filled in every case. Allocates nothing
+ * between the first and last token. */
 MICA_API mica_status mica_session_generate(mica_session *session, const mica_generate_options *options, mica_result *result,
                                            mica_error *err);
 
 /* ---- Batches: many sessions, one step --------------------------------------------------------------------------------- */
 
 /* A batch has threads and a workspace that its sessions share, so that one pass over the weights serves all of them. Each step
- * computes the next token of every running reply and, with the rest of its tokens, pieces of the waiting prompts, first come, first
- * served: a stream never waits for more than one step, whatever prompts arrive.
+ * computes the next token of every running reply and, with the rest of its tokens, pieces of the waiting prompts, first come,
+ * first served: a stream never waits for more than one step, whatever prompts arrive.
  *
  *     mica_batch_new(model, NULL, &batch, &err);
  *     mica_batch_session_new(batch, NULL, &session, &err);               // one for each conversation
  *     mica_batch_submit(session, tokens, n, &options, &err);             // options.on_text streams, options.on_done ends
  *     while (mica_batch_step(batch) > 0) { }                             // submit more, cancel and free between steps
  *
- * Every reply is, bit for bit, the one that a session alone would give. A reply that fails or is cancelled ends with its own status
- * and leaves the others alone. A batch and its sessions belong to one thread at a time, but for mica_session_cancel(). A batch's
- * session takes no mica_session_sync, _prompt, _score and _generate, gives no logits, and does not speculate; it may be saved and
- * restored while it has no request. */
+ * Every reply is, bit for bit, the one that a session alone would give. A reply that fails or is cancelled ends with its own
+ * status and leaves the others alone. A batch and its sessions belong to one thread at a time, but for mica_session_cancel().
+ * A batch's session takes no mica_session_sync, _prompt, _score and _generate, gives no logits, and does not speculate; it may
+ * be saved and restored while it has no request. */
 typedef struct mica_batch mica_batch;
 
 typedef struct mica_batch_options {
@@ -419,6 +428,7 @@ typedef struct mica_batch_options {
     const int32_t *cpus;
     int64_t workspace_limit, memory_limit; /* for the batch and all its sessions */
     const char *sysroot;
+    mica_kv_type kv_k, kv_v;
 } mica_batch_options;
 
 MICA_API mica_batch_options mica_batch_options_default(void);
@@ -437,13 +447,13 @@ MICA_API void mica_batch_free(mica_batch *batch);
 MICA_API mica_status mica_batch_session_new(mica_batch *batch, const mica_session_options *options, mica_session **out,
                                             mica_error *err);
 
-/** Makes tokens[0..n) the history (the common prefix is kept, as in mica_session_sync) and queues a reply to it. All of the options
- * is copied. One request a session at a time. */
+/** Makes tokens[0..n) the history (the common prefix is kept, as in mica_session_sync) and queues a reply to it. All of the
+ * options is copied. One request a session at a time. */
 MICA_API mica_status mica_batch_submit(mica_session *session, const int32_t *tokens, size_t n,
                                        const mica_generate_options *options, mica_error *err);
 
-/** Computes one step; the callbacks are called in it, and may call nothing of this batch but mica_session_cancel() (on_done: see
- * there). Returns how many requests are left; 0: there is nothing to do. Allocates nothing. */
+/** Computes one step; the callbacks are called in it, and may call nothing of this batch but mica_session_cancel() (on_done:
+ * see there). Returns how many requests are left; 0: there is nothing to do. Allocates nothing. */
 MICA_API int32_t mica_batch_step(mica_batch *batch);
 
 #ifdef __cplusplus

@@ -48,7 +48,8 @@ typedef struct mica_kernels {
 
     mica_matmul_fn matmul[MICA_TYPE_COUNT]; /* by weight type */
 
-    void (*f16_to_f32)(const uint16_t *in, float *out, int64_t n);
+    /* A row of the KV cache to floats, by its type: F16, Q8_0, Q4_0; NULL for others. Blocks are whole. */
+    void (*widen[MICA_TYPE_COUNT])(const void *in, float *out, int64_t n);
     void (*f32_to_f16)(const float *in, uint16_t *out, int64_t n);
 
     /* out may be x. out[i] = (x[i] * (1 / sqrt(mean of squares + eps))) * w[i] */

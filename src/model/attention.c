@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "kern/fmath.h"
+#include "model/hadamard.h"
 
 /* The law (docs/numerics.md): positions fall into tiles of 64 and groups of 512, at fixed absolute places. Within a group the online
  * softmax (Milakov & Gimelshein 2018) is updated tile by tile from nothing; the groups' results are joined in order. So groups may
@@ -82,12 +83,13 @@ static float *output(const mica_exec *e, int32_t row, int32_t head)
 }
 
 /* One query head meets n positions of the widened tile from index `skip` on. */
-static void update(const mica_exec *e, const attn_scratch *s, const float *q, int32_t skip, int32_t n, attn_state *state, float *out)
+static void update(const mica_exec *e, const attn_scratch *s, const float *q, float scale, int32_t skip, int32_t n,
+                   attn_state *state, float *out)
 {
     const mica_hparams *h = &e->w->h;
     const mica_kernels *kern = e->kern;
     int64_t at = (int64_t)skip * h->head_dim;
-    kern->qk(q, s->k + at, n, h->head_dim, h->attn_scale, s->scores);
+    kern->qk(q, s->k + at, n, h->head_dim, scale, s->scores);
     if (h->attn_softcap > 0.0f)
         kern->softcap(s->scores, h->attn_softcap, n);
     float highest = kern->max(s->scores, n), max = highest > state->max ? highest : state->max;
@@ -105,16 +107,18 @@ static void attend_tile(const mica_exec *e, const attn_scratch *s, const attn_it
     int32_t hi = smaller(it->t1 + it->shift, base + MICA_ATTN_TILE); /* of any query of the item */
     if (lo >= hi)
         return;
-    size_t at = mica_kv_at(it->kv, it->layer, it->kv_head, lo);
+    size_t at = mica_kv_row(it->kv, it->layer, it->kv_head, lo);
     int64_t skip = (int64_t)(lo - base) * h->head_dim, count = (int64_t)(hi - lo) * h->head_dim;
-    e->kern->f16_to_f32(it->kv->k + at, s->k + skip, count);
-    e->kern->f16_to_f32(it->kv->v + at, s->v + skip, count);
+    e->kern->widen[it->kv->k_quant->type](mica_kv_key(it->kv, at), s->k + skip, count);
+    e->kern->widen[it->kv->v_quant->type](mica_kv_value(it->kv, at), s->v + skip, count);
+    float scale = mica_kv_rotates(it->kv) ? h->attn_scale / MICA_HADAMARD : h->attn_scale;
     for (int32_t t = it->t0; t < it->t1; t++) {
         int32_t from = larger(first_visible(h, it->layer, t + it->shift), base);
         int32_t to = smaller(t + it->shift + 1, base + MICA_ATTN_TILE);
         for (int32_t i = 0; i < it->heads && from < to; i++) {
             int32_t j = (t - it->t0) * it->heads + i;
-            update(e, s, query(e, t, it->head0 + i), from - base, to - from, &s->state[j], s->out + (size_t)j * (size_t)h->head_dim);
+            update(e, s, query(e, t, it->head0 + i), scale, from - base, to - from, &s->state[j],
+                   s->out + (size_t)j * (size_t)h->head_dim);
         }
     }
 }

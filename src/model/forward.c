@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "model/attention.h"
+#include "model/hadamard.h"
 #include "model/rope.h"
 
 typedef struct forward {
@@ -221,6 +222,15 @@ static void add_norm(const forward *f, bool branch, const float *branch_norm, co
         add_norm_row(f->e, (int32_t)t, (int32_t)t, branch, branch_norm, norm, mask);
 }
 
+/* One head of keys or values into the cache. */
+static void store(const mica_exec *e, const mica_quant *quant, const float *x, void *out)
+{
+    if (quant->type == MICA_TYPE_F16)
+        e->kern->f32_to_f16(x, out, e->w->h.head_dim);
+    else
+        quant->encode(x, NULL, out, (size_t)e->w->h.head_dim);
+}
+
 /* Norms and rotates the heads of q and k, and stores k and v in the cache. Items: (token, head of q or k). */
 static void rotate_store(const forward *f, int32_t layer)
 {
@@ -238,12 +248,14 @@ static void rotate_store(const forward *f, int32_t layer)
             if (norm)
                 e->kern->rmsnorm(x, norm, h->norm_eps, x, dim);
             e->kern->rope(x, angles + (int64_t)t * h->rope_dim, h->rope_dim, e->w->arch->rope_neox);
+            const mica_row *row = &e->rows[t];
+            if (mica_kv_rotates(row->kv))
+                mica_hadamard(x, dim);
             if (!is_key)
                 continue;
-            const mica_row *row = &e->rows[t];
-            size_t at = mica_kv_at(row->kv, layer, kv_head, row->pos);
-            e->kern->f32_to_f16(x, row->kv->k + at, dim);
-            e->kern->f32_to_f16(e->v + ((int64_t)t * h->n_kv_heads + kv_head) * dim, row->kv->v + at, dim);
+            size_t at = mica_kv_row(row->kv, layer, kv_head, row->pos);
+            store(e, row->kv->k_quant, x, mica_kv_key(row->kv, at));
+            store(e, row->kv->v_quant, e->v + ((int64_t)t * h->n_kv_heads + kv_head) * dim, mica_kv_value(row->kv, at));
         }
     }
 }

@@ -1,7 +1,8 @@
 /* batch.c - many sessions, one forward step. Owns threads, workspace and the list of its sessions, which own the rest.
  *
  * Invariants:
- *  1. sessions[0..n_sessions) are those made here and not freed; queue[0..n_queue) those with a request, in order of submission.
+ *  1. sessions[0..n_sessions) are those made here and not freed; queue[0..n_queue) those with a request, in the order of
+ *     submission.
  *  2. Between steps every queued session has tokens to compute (n_computed < n_tokens) and its reply goes on.
  *  3. A step has room for one token of every session: exec.chunk >= max_sessions. So no running reply ever sits out a step.
  *  4. exec.logits belong to nobody between steps.
@@ -42,8 +43,8 @@ struct mica_batch {
 mica_batch_options mica_batch_options_default(void) { return (mica_batch_options){.struct_size = sizeof(mica_batch_options)}; }
 
 /* The batch as options of one of its sessions. */
-static mica_status resolve(const mica_model *m, const mica_batch_options *in, mica_session_options *o, mica_thread_plan *threads,
-                           int32_t *max_sessions, mica_error *err)
+static mica_status resolve(const mica_model *m, const mica_batch_options *in, mica_session_options *o,
+                           mica_thread_plan *threads, int32_t *max_sessions, mica_error *err)
 {
     mica_batch_options b = in ? *in : mica_batch_options_default();
     mica_session_options wanted = mica_session_options_default();
@@ -61,6 +62,8 @@ static mica_status resolve(const mica_model *m, const mica_batch_options *in, mi
     wanted.workspace_limit = b.workspace_limit;
     wanted.memory_limit = b.memory_limit;
     wanted.sysroot = b.sysroot;
+    wanted.kv_k = b.kv_k;
+    wanted.kv_v = b.kv_v;
     s = mica_plan_resolve(m, &wanted, o, threads, err);
     o->prefill_chunk = b.step_tokens; /* of all sessions together: n_ctx is no limit */
     return s;
@@ -69,15 +72,15 @@ static mica_status resolve(const mica_model *m, const mica_batch_options *in, mi
 static mica_status plan_memory(const mica_model *m, const mica_session_options *o, int32_t max_sessions, mica_memory_plan *plan,
                                mica_error *err)
 {
-    size_t half = mica_kv_half_bytes(&m->weights.h, o->n_ctx), lists = mica_plan_list_bytes(m, o);
+    size_t kv = mica_plan_kv_bytes(m, o), lists = mica_plan_list_bytes(m, o);
     size_t work = mica_exec_bytes(&m->weights, o->prefill_chunk, max_sessions, o->n_threads);
     size_t limit = (size_t)INT64_MAX / 8 / MAX_SESSIONS;
-    if (half == 0 || work == 0 || lists == 0 || half > limit || lists > limit || work > limit)
+    if (kv == 0 || work == 0 || lists == 0 || kv > limit || lists > limit || work > limit)
         return mica_fail(err, MICA_OVER_BUDGET, "%d sessions of %d tokens need more memory than can be addressed", max_sessions,
                          o->n_ctx);
     *plan = (mica_memory_plan){.n_ctx = o->n_ctx, .prefill_chunk = o->prefill_chunk, .n_threads = o->n_threads};
     plan->weights_bytes = m->weights.n_bytes;
-    plan->kv_bytes = 2 * (int64_t)half * max_sessions;
+    plan->kv_bytes = (int64_t)kv * max_sessions;
     plan->workspace_bytes = (int64_t)work + (int64_t)lists * max_sessions;
     plan->total_bytes = plan->weights_bytes + plan->kv_bytes + plan->workspace_bytes;
     return MICA_OK;
@@ -140,8 +143,8 @@ mica_status mica_batch_new(mica_model *model, const mica_batch_options *options,
     if (!status)
         status = plan_memory(model, &b->options, b->max_sessions, &plan, err);
     if (!status)
-        status = mica_plan_check(&b->options, &plan, "fewer sessions, or steps of fewer tokens", "fewer sessions or a shorter context",
-                                 err);
+        status = mica_plan_check(&b->options, &plan, "fewer sessions, or steps of fewer tokens",
+                                 "fewer sessions or a shorter context", err);
     if (!status)
         status = make(b, err);
     if (status) {
@@ -178,11 +181,12 @@ static mica_status check_context(const mica_batch *b, int32_t n_ctx, mica_error 
     const mica_hparams *h = &b->model->weights.h;
     int32_t limit = h->rope_original_ctx;
     if (n_ctx > b->options.n_ctx)
-        return mica_fail(err, MICA_INVALID_ARGUMENT, "a context of %d tokens is longer than the batch's, %d", n_ctx, b->options.n_ctx);
+        return mica_fail(err, MICA_INVALID_ARGUMENT, "a context of %d tokens is longer than the batch's, %d", n_ctx,
+                         b->options.n_ctx);
     if (h->rope_long && h->rope_short && n_ctx <= limit && b->options.n_ctx > limit)
         return mica_fail(err, MICA_INVALID_ARGUMENT,
-                         "this model computes contexts of up to %d tokens in another way than longer ones: in a batch of %d tokens a "
-                         "session of %d is not possible",
+                         "this model computes contexts of up to %d tokens in another way than longer ones: in a batch of %d "
+                         "tokens a session of %d is not possible",
                          limit, b->options.n_ctx, n_ctx);
     return MICA_OK;
 }
@@ -194,7 +198,8 @@ mica_status mica_batch_session_new(mica_batch *b, const mica_session_options *op
     mica_session_loan loan = {.pool = b->pool, .exec = &b->exec, .batch = b};
     *out = NULL;
     if (b->n_sessions == b->max_sessions)
-        return mica_fail(err, MICA_INVALID_ARGUMENT, "the batch has %d sessions already, as many as it was made for", b->n_sessions);
+        return mica_fail(err, MICA_INVALID_ARGUMENT, "the batch has %d sessions already, as many as it was made for",
+                         b->n_sessions);
     if (wanted.draft_max != 0 || wanted.draft_model)
         return mica_fail(err, MICA_UNSUPPORTED, "sessions of a batch do not speculate: leave out draft_max and draft_model");
     wanted.n_ctx = wanted.n_ctx ? wanted.n_ctx : b->options.n_ctx;
@@ -202,6 +207,8 @@ mica_status mica_batch_session_new(mica_batch *b, const mica_session_options *op
     wanted.cpus = b->threads.cpus;
     wanted.prefill_chunk = 0;
     wanted.sysroot = b->sysroot;
+    wanted.kv_k = b->options.kv_k;
+    wanted.kv_v = b->options.kv_v;
     mica_status status = mica_plan_resolve(b->model, &wanted, &o, &threads, err);
     if (!status)
         status = check_context(b, o.n_ctx, err);
@@ -238,7 +245,8 @@ static bool is_queued(const mica_batch *b, const mica_session *s)
     return false;
 }
 
-mica_status mica_batch_submit(mica_session *s, const int32_t *tokens, size_t n, const mica_generate_options *options, mica_error *err)
+mica_status mica_batch_submit(mica_session *s, const int32_t *tokens, size_t n, const mica_generate_options *options,
+                              mica_error *err)
 {
     mica_batch *b = s->batch;
     if (!b)
@@ -260,14 +268,14 @@ mica_status mica_batch_submit(mica_session *s, const int32_t *tokens, size_t n, 
 static int32_t uncomputed(const mica_session *s) { return s->n_tokens - s->n_computed; }
 
 /* The reply is over: it leaves the batch, and then its owner hears of it, who may do almost anything. */
-static void finish(mica_batch *b, mica_session *s, mica_status status, mica_error *why)
+static void finish(mica_batch *b, mica_session *s, mica_status status, mica_error why)
 {
     mica_result result;
-    remove_from(b->queue, &b->n_queue, s);
     mica_generate_options o = s->reply.o;
-    status = mica_reply_finish(&s->reply, status, &result, why);
+    remove_from(b->queue, &b->n_queue, s);
+    status = mica_reply_finish(&s->reply, status, &result, &why);
     if (o.on_done)
-        o.on_done(o.user, status, &result, status ? why : NULL);
+        o.on_done(o.user, status, &result, status ? &why : NULL);
 }
 
 /* Cancelled ones leave before they cost a step. */
@@ -276,10 +284,10 @@ static void drop_cancelled(mica_batch *b)
     mica_error why;
     for (int32_t i = 0; i < b->n_queue;) {
         mica_session *s = b->queue[i];
-        int32_t done = s->prefill_n, total = done + uncomputed(s);
+        int32_t done = s->prefill_n, total = done + uncomputed(s); /* of the prompt, while it is being read */
         mica_status status = mica_session_interrupted(s, done, total, &why);
         if (status)
-            finish(b, s, status, &why);
+            finish(b, s, status, why);
         i = status ? 0 : i + 1; /* on_done may have changed the queue */
     }
 }
@@ -316,7 +324,7 @@ static void advance(mica_batch *b, int64_t step_ns)
     for (int32_t i = 0; i < b->n_spans; i++) {
         mica_session *s = b->owners[i];
         s->n_computed += b->spans[i].n;
-        s->prefill_n += b->spans[i].n;
+        s->prefill_n += b->spans[i].n; /* counts until the first token */
         s->prefill_ns += step_ns;
     }
 }
@@ -340,11 +348,10 @@ static void take(mica_batch *b)
 static void finish_ended(mica_batch *b)
 {
     for (int32_t i = 0; i < b->n_queue;) {
-        mica_session *s = b->queue[i];
-        bool over = s->reply.status || s->reply.stop_reason;
-        mica_error why = s->reply.error;
+        mica_reply *r = &b->queue[i]->reply;
+        bool over = r->status || r->stop_reason;
         if (over)
-            finish(b, s, s->reply.status, &why);
+            finish(b, r->s, r->status, r->error);
         i = over ? 0 : i + 1;
     }
 }

@@ -21,8 +21,9 @@ static mica_status compare_vocabularies(const mica_vocab *a, const mica_vocab *b
 {
     char left[4 * QUOTE_BYTES + 4], right[4 * QUOTE_BYTES + 4];
     if (mica_vocab_size(a) != mica_vocab_size(b))
-        return mica_fail(err, MICA_INVALID_ARGUMENT, "the draft model has %d tokens, the model %d: it must have the same vocabulary",
-                         mica_vocab_size(b), mica_vocab_size(a));
+        return mica_fail(err, MICA_INVALID_ARGUMENT,
+                         "the draft model has %d tokens, the model %d: it must have the same vocabulary", mica_vocab_size(b),
+                         mica_vocab_size(a));
     for (int32_t i = 0; i < mica_vocab_size(a); i++) {
         mica_str x = mica_vocab_piece(a, i), y = mica_vocab_piece(b, i);
         if (x.length == y.length && (x.length == 0 || memcmp(x.data, y.data, x.length) == 0))
@@ -30,8 +31,8 @@ static mica_status compare_vocabularies(const mica_vocab *a, const mica_vocab *b
         quote(x, left);
         quote(y, right);
         return mica_fail(err, MICA_INVALID_ARGUMENT,
-                         "the draft model must have the model's vocabulary, but token %d is \"%s\" there and \"%s\" here", i, right,
-                         left);
+                         "the draft model must have the model's vocabulary, but token %d is \"%s\" there and \"%s\" here", i,
+                         right, left);
     }
     return MICA_OK;
 }

@@ -1,8 +1,8 @@
 /* lookup.h - guesses the next tokens from the history alone: where its end occurred before, what followed then may follow now.
  *
- * An index over pairs of tokens: a hash table of the last place after each pair, and from each place the one before it. Owns its
- * memory, sized by the context; allocates nothing after mica_lookup_new(). A history of n tokens is indexed in n steps in all, a
- * query costs at most MICA_LOOKUP_PLACES * MICA_LOOKUP_MATCH comparisons. Called by speculate.c.
+ * An index over pairs of tokens: a hash table of the last place after each pair, and from each place the one before it. Owns
+ * its memory, sized by the context; allocates nothing after mica_lookup_new(). A history of n tokens is indexed in n steps in
+ * all, a query costs at most MICA_LOOKUP_PLACES * MICA_LOOKUP_MATCH comparisons. Called by speculate.c.
  *
  * Invariant: places [2, n_indexed) are in the index; place p follows the pair (tokens[p - 2], tokens[p - 1]).
  */

@@ -2,8 +2,8 @@
  * right, counted. Decides only how fast a reply comes, never what it says. Called by speculate.c; no state but the struct.
  *
  * A step of 1 + k tokens of which each is right with probability p gives 1 + p + p^2 + ... + p^k tokens; it is worth while if
- * that is more than its cost in steps of one token. Costs are kept for steps of 1, 2, 4, ... 64 tokens, and drafts are as long as
- * such steps want, because the kernels work on groups of tokens.
+ * that is more than its cost in steps of one token. Costs are kept for steps of 1, 2, 4, ... 64 tokens, and drafts are as long
+ * as such steps want, because the kernels work on groups of tokens.
  */
 #ifndef MICA_SESSION_PACE_H
 #define MICA_SESSION_PACE_H

@@ -1,6 +1,8 @@
 /* plan.c - the sizes of a session or batch before it is made. */
 #include "session/plan.h"
 
+#include "model/kv.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -49,7 +51,8 @@ static mica_status check_ranges(const mica_session_options *o, mica_error *err)
         (s = mica_check_range(o->n_threads, 0, MICA_MAX_THREADS, "the number of threads (n_threads)", err)) ||
         (s = mica_check_range(o->prefill_chunk, 0, 4096, "the prefill chunk (prefill_chunk)", err)) ||
         (s = mica_check_range(o->draft_max, 0, MICA_DRAFT_MAX, "the longest draft (draft_max)", err)) ||
-        (s = mica_check_range(o->full_policy, MICA_FULL_ERROR, MICA_FULL_SUMMARISE, "the full-context policy (full_policy)", err)))
+        (s = mica_check_range(o->full_policy, MICA_FULL_ERROR, MICA_FULL_SUMMARISE, "the full-context policy (full_policy)",
+                              err)))
         return s;
     if (o->cpus && o->n_threads < 1)
         return mica_fail(err, MICA_INVALID_ARGUMENT, "a list of CPUs needs n_threads, one CPU a thread");
@@ -58,6 +61,23 @@ static mica_status check_ranges(const mica_session_options *o, mica_error *err)
     if (o->draft_model && o->draft_max == 0)
         return mica_fail(err, MICA_INVALID_ARGUMENT, "a draft model needs draft_max, the longest draft, of at least 1");
     return MICA_OK;
+}
+
+const mica_quant *mica_plan_kv_quant(mica_kv_type type)
+{
+    static const mica_type types[] = {[MICA_KV_F16] = MICA_TYPE_F16, [MICA_KV_Q8_0] = MICA_TYPE_Q8_0, [MICA_KV_Q4_0] = MICA_TYPE_Q4_0};
+    return (size_t)type < sizeof types / sizeof *types ? mica_quant_of(types[type]) : NULL;
+}
+
+static mica_status check_kv_type(const mica_model *m, mica_kv_type type, const char *name, mica_error *err)
+{
+    const mica_quant *quant = mica_plan_kv_quant(type);
+    if (!quant)
+        return mica_fail(err, MICA_INVALID_ARGUMENT, "%s is %d; it must be MICA_KV_F16, MICA_KV_Q8_0 or MICA_KV_Q4_0", name, (int)type);
+    if (mica_kv_fits(&m->weights.h, quant))
+        return MICA_OK;
+    return mica_fail(err, MICA_UNSUPPORTED, "a cache in %s needs heads of a multiple of %d elements; this model's have %d: use F16",
+                     quant->name, quant->block_weights, m->weights.h.head_dim);
 }
 
 mica_status mica_plan_resolve(const mica_model *m, const mica_session_options *in, mica_session_options *o,
@@ -71,12 +91,16 @@ mica_status mica_plan_resolve(const mica_model *m, const mica_session_options *i
     if (o->n_ctx == 0)
         o->n_ctx = trained < DEFAULT_CTX ? trained : DEFAULT_CTX;
     if (o->n_ctx < 2)
-        return mica_fail(err, MICA_INVALID_ARGUMENT, "a context of %d token leaves no room for a reply; the least is 2", o->n_ctx);
+        return mica_fail(err, MICA_INVALID_ARGUMENT, "a context of %d token leaves no room for a reply; the least is 2",
+                         o->n_ctx);
     if (o->prefill_chunk == 0)
         o->prefill_chunk = DEFAULT_CHUNK;
     if (o->prefill_chunk > o->n_ctx)
         o->prefill_chunk = o->n_ctx;
     if ((s = mica_check_range(o->keep_first, 0, o->n_ctx / 2, "the number of tokens to keep (keep_first)", err)))
+        return s;
+    if ((s = check_kv_type(m, o->kv_k, "the type of the keys (kv_k)", err)) ||
+        (s = check_kv_type(m, o->kv_v, "the type of the values (kv_v)", err)))
         return s;
     if (o->workspace_limit <= 0)
         o->workspace_limit = DEFAULT_WORKSPACE;
@@ -102,16 +126,23 @@ size_t mica_plan_list_bytes(const mica_model *m, const mica_session_options *o)
     return sampling ? lists + sampling + (o->draft_max > 0 ? mica_lookup_bytes(o->n_ctx) : 0) : 0;
 }
 
+size_t mica_plan_kv_bytes(const mica_model *m, const mica_session_options *o)
+{
+    size_t k = mica_kv_half_bytes(&m->weights.h, mica_plan_kv_quant(o->kv_k), o->n_ctx);
+    size_t v = mica_kv_half_bytes(&m->weights.h, mica_plan_kv_quant(o->kv_v), o->n_ctx), sum;
+    return k == 0 || v == 0 || __builtin_add_overflow(k, v, &sum) ? 0 : sum;
+}
+
 /* Adds what one model needs for a context. */
 static mica_status add_memory(const mica_model *m, const mica_session_options *o, mica_memory_plan *plan, mica_error *err)
 {
-    size_t half = mica_kv_half_bytes(&m->weights.h, o->n_ctx);
+    size_t kv = mica_plan_kv_bytes(m, o);
     size_t work = mica_exec_bytes(&m->weights, mica_plan_chunk(o), mica_plan_rows(o), o->n_threads);
     size_t lists = mica_plan_list_bytes(m, o);
-    if (half == 0 || work == 0 || lists == 0 || half > INT64_MAX / 8 || work > INT64_MAX / 8)
+    if (kv == 0 || work == 0 || lists == 0 || kv > INT64_MAX / 8 || work > INT64_MAX / 8)
         return mica_fail(err, MICA_OVER_BUDGET, "a context of %d tokens needs more memory than can be addressed", o->n_ctx);
     plan->weights_bytes += m->weights.n_bytes;
-    plan->kv_bytes += 2 * (int64_t)half;
+    plan->kv_bytes += (int64_t)kv;
     plan->workspace_bytes += (int64_t)(work + lists);
     plan->total_bytes = plan->weights_bytes + plan->kv_bytes + plan->workspace_bytes;
     return MICA_OK;
@@ -125,6 +156,7 @@ mica_status mica_plan_memory(const mica_model *m, const mica_session_options *o,
         return status;
     mica_session_options draft = *o;
     draft.draft_max = 0;
+    draft.kv_k = draft.kv_v = MICA_KV_F16;
     return add_memory(o->draft_model, &draft, plan, err);
 }
 
@@ -136,8 +168,8 @@ mica_status mica_session_plan(const mica_model *m, const mica_session_options *o
     return status ? status : mica_plan_memory(m, &o, plan, err);
 }
 
-mica_status mica_plan_check(const mica_session_options *o, const mica_memory_plan *plan, const char *less_work, const char *less_kv,
-                            mica_error *err)
+mica_status mica_plan_check(const mica_session_options *o, const mica_memory_plan *plan, const char *less_work,
+                            const char *less_kv, mica_error *err)
 {
     int64_t own = plan->kv_bytes + plan->workspace_bytes, available;
     char reason[MICA_MEMORY_REASON] = "the limit given";
@@ -151,8 +183,8 @@ mica_status mica_plan_check(const mica_session_options *o, const mica_memory_pla
     if (own <= available)
         return MICA_OK;
     return mica_fail(err, MICA_OVER_BUDGET,
-                     "a context of %d tokens needs %lld bytes (KV cache %lld, workspace %lld) but only %lld are available (%s); "
-                     "use %s",
-                     o->n_ctx, (long long)own, (long long)plan->kv_bytes, (long long)plan->workspace_bytes, (long long)available,
-                     reason, less_kv);
+                     "a context of %d tokens needs %lld bytes (KV cache %lld, workspace %lld) but only %lld are available "
+                     "(%s); use %s",
+                     o->n_ctx, (long long)own, (long long)plan->kv_bytes, (long long)plan->workspace_bytes,
+                     (long long)available, reason, less_kv);
 }

@@ -13,6 +13,12 @@ mica_status mica_plan_resolve(const mica_model *m, const mica_session_options *i
 /** Memory of a session with resolved options: its own KV cache, workspace and lists, and its draft model's. */
 mica_status mica_plan_memory(const mica_model *m, const mica_session_options *o, mica_memory_plan *plan, mica_error *err);
 
+/** The format of a cache type; NULL if there is none. */
+const mica_quant *mica_plan_kv_quant(mica_kv_type type);
+
+/** Bytes of keys and values; 0 if out of range. */
+size_t mica_plan_kv_bytes(const mica_model *m, const mica_session_options *o);
+
 /** Bytes of one session without its workspace for the forward pass: history, sampler. 0 if out of range. */
 size_t mica_plan_list_bytes(const mica_model *m, const mica_session_options *o);
 
@@ -20,10 +26,10 @@ size_t mica_plan_list_bytes(const mica_model *m, const mica_session_options *o);
 int32_t mica_plan_chunk(const mica_session_options *o);
 int32_t mica_plan_rows(const mica_session_options *o);
 
-/** MICA_OVER_BUDGET if the plan does not fit the limits; `less_work` and `less_kv` are what the message advises: "a smaller prefill
- * chunk", "a shorter context". */
-mica_status mica_plan_check(const mica_session_options *o, const mica_memory_plan *plan, const char *less_work, const char *less_kv,
-                            mica_error *err);
+/** MICA_OVER_BUDGET if the plan does not fit the limits; `less_work` and `less_kv` are what the message advises: "a smaller
+ * prefill chunk", "a shorter context". */
+mica_status mica_plan_check(const mica_session_options *o, const mica_memory_plan *plan, const char *less_work,
+                            const char *less_kv, mica_error *err);
 
 mica_status mica_check_range(int64_t value, int64_t min, int64_t max, const char *name, mica_error *err);
 

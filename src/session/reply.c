@@ -13,8 +13,8 @@ mica_generate_options mica_generate_options_default(void)
     return (mica_generate_options){
         .struct_size = sizeof(mica_generate_options),
         .max_tokens = -1,
-        .sampling = {.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .typical_p = 1.0f, .repeat_penalty = 1.0f,
-                     .penalty_last_n = 64, .dry_base = 1.75f, .dry_allowed_length = 2, .dry_last_n = -1, .seed = -1},
+        .sampling = {.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .typical_p = 1.0f,
+                     .repeat_penalty = 1.0f, .penalty_last_n = 64, .dry_base = 1.75f, .dry_allowed_length = 2, .dry_last_n = -1, .seed = -1},
     };
 }
 
@@ -28,10 +28,11 @@ static mica_status check_speculation(const mica_session *s, const mica_generate_
     if (asked && s->options.draft_max == 0)
         return mica_fail(err, MICA_INVALID_ARGUMENT, "speculation needs a session that was made with draft_max of at least 1");
     if ((asked & MICA_SPECULATE_MODEL) && !s->options.draft_model)
-        return mica_fail(err, MICA_INVALID_ARGUMENT, "speculation with a draft model needs a session that was made with draft_model");
+        return mica_fail(err, MICA_INVALID_ARGUMENT,
+                         "speculation with a draft model needs a session that was made with draft_model");
     if (o->draft_n < 0 || o->draft_n > s->options.draft_max)
-        return mica_fail(err, MICA_INVALID_ARGUMENT, "draft_n is %d; it must be between 0 and the session's draft_max, %d", o->draft_n,
-                         s->options.draft_max);
+        return mica_fail(err, MICA_INVALID_ARGUMENT, "draft_n is %d; it must be between 0 and the session's draft_max, %d",
+                         o->draft_n, s->options.draft_max);
     return MICA_OK;
 }
 
@@ -49,7 +50,8 @@ static mica_status check_options(const mica_session *s, const mica_generate_opti
         if (o->stop_tokens[i] < 0 || o->stop_tokens[i] >= s->model->weights.h.n_vocab)
             return mica_fail(err, MICA_INVALID_ARGUMENT, "stop token %d is not in the vocabulary", o->stop_tokens[i]);
     if (s->n_tokens == 0)
-        return mica_fail(err, MICA_INVALID_ARGUMENT, "there is no prompt: call mica_session_prompt() or mica_session_sync() first");
+        return mica_fail(err, MICA_INVALID_ARGUMENT,
+                         "there is no prompt: call mica_session_prompt() or mica_session_sync() first");
     return check_speculation(s, o, err);
 }
 
@@ -78,7 +80,7 @@ mica_status mica_reply_start(mica_reply *r, mica_session *s, const mica_generate
         status = mica_sampler_start(s->sampler, &o->sampling, &r->seed, err);
     if (!status)
         status = mica_stop_start(s->stop, o->stop, o->n_stop, err);
-    if (!status && s->n_tokens >= s->options.n_ctx) { /* an earlier reply filled the context: invariant 1 leaves no room to append */
+    if (!status && s->n_tokens >= s->options.n_ctx) { /* an earlier reply filled the context: there is no room to append */
         status = mica_session_shrink(s, s->tokens, (size_t)s->n_tokens, err);
         r->stop_reason = status ? "context" : NULL;
     }

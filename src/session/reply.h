@@ -5,8 +5,8 @@
  *     while (!r->stop_reason) { compute; mica_reply_take(r, logits, err); }
  *     status = mica_reply_finish(r, status, &result, err);
  *
- * Invariant: a reply depends on its options, the history and the logits it is given, never on who drives it or when. Lives in its
- * session; allocates nothing.
+ * Invariant: a reply depends on its options, the history and the logits it is given, never on who drives it or when. Lives in
+ * its session; allocates nothing.
  */
 #ifndef MICA_SESSION_REPLY_H
 #define MICA_SESSION_REPLY_H

@@ -18,15 +18,17 @@ static mica_status reserve(mica_session *s, const mica_exec *borrowed, mica_erro
 {
     const mica_weights *w = &s->model->weights;
     const mica_session_options *o = &s->options;
-    size_t half = mica_round_up(mica_kv_half_bytes(&w->h, o->n_ctx), 4096);
+    const mica_quant *k_quant = mica_plan_kv_quant(o->kv_k), *v_quant = mica_plan_kv_quant(o->kv_v);
+    size_t values = mica_round_up(mica_kv_half_bytes(&w->h, k_quant, o->n_ctx), 4096);
+    size_t kv = values + mica_round_up(mica_kv_half_bytes(&w->h, v_quant, o->n_ctx), 4096);
     size_t work = borrowed ? 0 : mica_exec_bytes(w, mica_plan_chunk(o), mica_plan_rows(o), o->n_threads);
-    size_t bytes = 2 * half + work;
+    size_t bytes = kv + work;
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return mica_fail_nomem(err, bytes, "the session's KV cache and workspace");
     s->memory = memory;
     s->memory_bytes = bytes;
-    s->kv = (mica_kv){.k = memory, .v = (uint16_t *)(void *)((char *)memory + half), .n_ctx = o->n_ctx,
+    s->kv = (mica_kv){.k = memory, .v = (uint8_t *)memory + values, .k_quant = k_quant, .v_quant = v_quant, .n_ctx = o->n_ctx,
                       .n_kv_heads = w->h.n_kv_heads, .head_dim = w->h.head_dim};
     if (borrowed) {
         s->exec = *borrowed;
@@ -34,7 +36,7 @@ static mica_status reserve(mica_session *s, const mica_exec *borrowed, mica_erro
     }
     s->exec = (mica_exec){.w = w, .kern = &s->model->kernels, .pool = s->pool, .chunk = mica_plan_chunk(o),
                           .logits_max = mica_plan_rows(o)};
-    mica_exec_layout(&s->exec, (char *)memory + 2 * half, o->n_threads, o->n_ctx);
+    mica_exec_layout(&s->exec, (char *)memory + kv, o->n_threads, o->n_ctx);
     return MICA_OK;
 }
 
@@ -152,7 +154,7 @@ const int32_t *mica_session_tokens(const mica_session *s, size_t *n)
 mica_status mica_session_interrupted(mica_session *s, int32_t done, int32_t total, mica_error *err)
 {
     bool stop = atomic_exchange(&s->cancelled, false);
-    if (!stop && s->options.on_prefill)
+    if (!stop && s->options.on_prefill && s->reply.gen_n == 0)
         stop = s->options.on_prefill(s->options.user, done, total) != 0;
     return stop ? mica_fail(err, MICA_CANCELLED, "cancelled after %d of %d prompt tokens", done, total) : MICA_OK;
 }
@@ -172,7 +174,7 @@ mica_status mica_session_compute(mica_session *s, mica_error *err)
         s->n_computed += n;
         s->logits_valid = last;
     }
-    if (!status && total > 0 && s->options.on_prefill)
+    if (!status && total > 0 && s->options.on_prefill && s->reply.gen_n == 0)
         s->options.on_prefill(s->options.user, total, total);
     s->prefill_ns += mica_now_ns() - begin;
     s->prefill_n += s->n_computed - start;
@@ -230,7 +232,8 @@ static mica_status check_tokens(const mica_session *s, const int32_t *tokens, si
         return mica_fail(err, MICA_INVALID_ARGUMENT, "the prompt has no tokens; give at least one");
     for (size_t i = 0; i < n; i++)
         if (tokens[i] < 0 || tokens[i] >= n_vocab)
-            return mica_fail(err, MICA_INVALID_ARGUMENT, "token %d at index %zu is not in the vocabulary of %d", tokens[i], i, n_vocab);
+            return mica_fail(err, MICA_INVALID_ARGUMENT, "token %d at index %zu is not in the vocabulary of %d", tokens[i], i,
+                             n_vocab);
     return MICA_OK;
 }
 
@@ -240,6 +243,7 @@ mica_status mica_session_accept(mica_session *s, const int32_t *tokens, size_t n
     if (status)
         return status;
     s->request_ns = accepted_ns;
+    s->reply.gen_n = 0; /* what is computed from now on is prompt */
     s->prefill_ns = 0;
     s->prefill_n = s->cached_n = s->dropped_n = 0;
     if (n >= (size_t)s->options.n_ctx)

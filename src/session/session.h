@@ -2,10 +2,11 @@
  *
  * Invariants:
  *  1. tokens[0..n_tokens) is the history; its first n_computed tokens are in the KV cache. n_computed <= n_tokens <= n_ctx.
- *  2. logits_valid: exec.logits are those after token n_tokens - 1, and n_computed == n_tokens. Never in a batch, whose sessions
- *     share exec.logits.
+ *  2. logits_valid: exec.logits are those after token n_tokens - 1, and n_computed == n_tokens. Never in a batch, whose
+ *     sessions share exec.logits.
  *  3. Nothing is allocated after mica_session_new() but what mica_session_prompt() needs to tokenise.
- *  4. A batch's session and the session of a draft model run on threads that are not theirs, and those of a batch in its workspace.
+ *  4. A batch's session and the session of a draft model run on threads that are not theirs, and those of a batch in its
+ *     workspace.
  * Used by one thread at a time; `cancelled` by any.
  */
 #ifndef MICA_SESSION_SESSION_H
@@ -75,8 +76,8 @@ mica_status mica_session_interrupted(mica_session *s, int32_t done, int32_t tota
 /** Computes what of the history is not in the cache yet, in chunks; leaves logits_valid. */
 mica_status mica_session_compute(mica_session *s, mica_error *err);
 
-/** Applies the full-context policy to tokens[0..n) (n > what fits) and makes the shorter sequence the history, uncomputed beyond
- * the common prefix. MICA_CONTEXT_FULL when the policy is to fail or to stop. */
+/** Applies the full-context policy to tokens[0..n) (n > what fits) and makes the shorter sequence the history, uncomputed
+ * beyond the common prefix. MICA_CONTEXT_FULL when the policy is to fail or to stop. */
 mica_status mica_session_shrink(mica_session *s, const int32_t *tokens, size_t n, mica_error *err);
 
 /** The error of a call that a batch's session does not take. */

@@ -74,6 +74,11 @@ class Kv(TestCase):
                         "--head-dim", shape["head_dim"], "--ctx", entry["ctx"], "--json")
             if "f16" in entry:
                 self.assertEqual(json.loads(self.ok(done).out)["bytes"], entry["f16"])
+                for kind in ("q8_0", "q4_0"):
+                    done = mica("kv", "plan", "--layers", shape["layers"], "--kv-heads", shape["kv_heads"], "--head-dim",
+                                shape["head_dim"], "--ctx", entry["ctx"], "--type-k", kind, "--type-v", kind, "--json")
+                    if kind in entry:
+                        self.assertEqual(json.loads(self.ok(done).out)["bytes"], entry[kind])
             else:
                 self.fails(done, "64 bits")
             count += 1
@@ -97,8 +102,10 @@ class Kv(TestCase):
         self.assertTrue(0 < len(got["windowed_layers"]) <= got["layers"], got)
 
     def test_refusals(self):
-        self.fails(mica("kv", "plan", "-m", SCRIPTED, "--type-k", "q8_0"), "--type-k", "q8_0", "f16", code=2)
-        self.fails(mica("kv", "plan", "-m", SCRIPTED, "--type-v", "q4_0"), "--type-v", "q4_0", "f16", code=2)
+        self.fails(mica("kv", "plan", "-m", SCRIPTED, "--type-k", "q5_1"), "--type-k", "q5_1", "f16", code=2)
+        done = mica("kv", "plan", "-m", SCRIPTED, "--ctx", "100", "--type-k", "q8_0", "--type-v", "q4_0", "--json")
+        self.assertEqual(json.loads(self.ok(done).out)["bytes"], 128 * 100 * (34 + 18) // 32)
+        self.fails(mica("kv", "plan", "--layers", "1", "--kv-heads", "1", "--head-dim", "8", "--ctx", "5", "--type-k", "q8_0"), "32")
         self.fails(mica("kv", "plan", "--layers", "3", "--ctx", "5"), "--head-dim", code=2)
         self.fails(mica("kv", "plan", "-m", SCRIPTED, "--ctx", "4294967295"))
 

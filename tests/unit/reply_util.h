@@ -57,17 +57,18 @@ static inline uint64_t cache_hash(const mica_session *s, int32_t n)
 {
     uint64_t h = 0xCBF29CE484222325ull;
     const mica_hparams *p = &s->model->weights.h;
-    size_t bytes = (size_t)n * (size_t)p->head_dim * sizeof *s->kv.k;
     for (int32_t layer = 0; layer < p->n_layers; layer++) {
         for (int32_t head = 0; head < p->n_kv_heads; head++) {
-            h = hash_bytes(h, s->kv.k + mica_kv_at(&s->kv, layer, head, 0), bytes);
-            h = hash_bytes(h, s->kv.v + mica_kv_at(&s->kv, layer, head, 0), bytes);
+            mica_kv_range range = mica_kv_head(&s->kv, layer, head, n);
+            h = hash_bytes(h, range.k, range.k_bytes);
+            h = hash_bytes(h, range.v, range.v_bytes);
         }
     }
     return h;
 }
 
-static inline void record_end(record *r, const mica_session *s, mica_status status, const mica_result *result, const char *message)
+static inline void record_end(record *r, const mica_session *s, mica_status status, const mica_result *result,
+                              const char *message)
 {
     r->status = status;
     r->result = *result;
@@ -135,10 +136,11 @@ static inline void expect_same(const record *a, const record *b, const char *wha
     if (a->cache != b->cache)
         fail_msg("%s: another KV cache", what);
     if (a->status != b->status || strcmp(a->reason, b->reason) != 0)
-        fail_msg("%s: ends with %s (%s), not %s (%s)", what, mica_status_name(b->status), b->reason, mica_status_name(a->status),
-                 a->reason);
+        fail_msg("%s: ends with %s (%s), not %s (%s)", what, mica_status_name(b->status), b->reason,
+                 mica_status_name(a->status), a->reason);
     if (a->result.prompt_n != b->result.prompt_n || a->result.gen_n != b->result.gen_n ||
-        a->result.dropped_n != b->result.dropped_n || a->result.needed_n != b->result.needed_n || a->result.seed != b->result.seed)
+        a->result.dropped_n != b->result.dropped_n || a->result.needed_n != b->result.needed_n ||
+        a->result.seed != b->result.seed)
         fail_msg("%s: other counts in the result", what);
 }
 

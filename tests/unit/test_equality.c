@@ -121,6 +121,52 @@ static void test_weight_types(void **state)
     }
 }
 
+static mica_session *open_kv_session(mica_model *model, int threads, int chunk, mica_kv_type k, mica_kv_type v)
+{
+    mica_session_options o = mica_session_options_default();
+    mica_session *s = NULL;
+    mica_error err;
+    o.n_ctx = 200;
+    o.n_threads = threads;
+    o.prefill_chunk = chunk;
+    o.kv_k = k;
+    o.kv_v = v;
+    if (mica_session_new(model, &o, &s, &err))
+        fail_msg("%s", err.message);
+    return s;
+}
+
+/* Each cache type has its own logits, the same on every path. */
+static void test_cache_types(void **state)
+{
+    (void)state;
+    int32_t tokens[150];
+    char path[] = "/tmp/mica-equality-XXXXXX";
+    uint64_t hashes[3][3] = {{0}};
+    close(mkstemp(path));
+    assert_true(write_random_model(path, MICA_TYPE_Q8_0));
+    for (int i = 0; i < 150; i++)
+        tokens[i] = 3 + (i * 7919 + i * i * 31) % 280;
+    for (size_t set = 0; set < mica_isa_count(); set++) {
+        if (!mica_isa_at(set)->supported())
+            continue;
+        mica_model *model = open_model(path, mica_isa_at(set)->name);
+        for (int i = 0; i < 9 * 3; i++) {
+            int k = i % 3, v = i / 3 % 3, variant = i / 9;
+            mica_session *s = open_kv_session(model, 1 + variant, variant == 0 ? 64 : variant == 1 ? 7 : 200, (mica_kv_type)k, (mica_kv_type)v);
+            uint64_t h = variant == 2 ? decode_hash(s, tokens, 150) : score_hash(s, tokens, 150);
+            hashes[k][v] = hashes[k][v] ? hashes[k][v] : h;
+            if (h != hashes[k][v])
+                fail_msg("keys %d, values %d: %s differs in variant %d", k, v, mica_isa_at(set)->name, variant);
+            mica_session_free(s);
+        }
+        mica_model_close(model);
+    }
+    for (int i = 1; i < 9; i++)
+        assert_true(hashes[i % 3][i / 3] != hashes[0][0]);
+    unlink(path);
+}
+
 /* Beyond 512 positions attention is computed in groups: with one thread as with many, in prefill and in decode. */
 static void test_long_context(void **state)
 {
@@ -153,6 +199,6 @@ static void test_long_context(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_architectures), cmocka_unit_test(test_weight_types),
-                                       cmocka_unit_test(test_long_context)};
+                                       cmocka_unit_test(test_long_context), cmocka_unit_test(test_cache_types)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

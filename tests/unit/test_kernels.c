@@ -291,9 +291,15 @@ static void halves(const mica_kernels *k, const mica_kernels *ref)
     static float f[65536], want[65536];
     for (int i = 0; i < 65536; i++)
         h[i] = (uint16_t)i;
-    k->f16_to_f32(h, f, 65535);
-    ref->f16_to_f32(h, want, 65535);
+    k->widen[MICA_TYPE_F16](h, f, 65535);
+    ref->widen[MICA_TYPE_F16](h, want, 65535);
     assert_true(same(f, want, 65535));
+    for (int i = 0; i < 2; i++) { /* any bytes are blocks */
+        mica_type type = i ? MICA_TYPE_Q8_0 : MICA_TYPE_Q4_0;
+        k->widen[type](h, f, 3200);
+        ref->widen[type](h, want, 3200);
+        assert_true(same(f, want, 3200));
+    }
     for (int i = 0; i < 65536; i++)
         f[i] = mica_rng_next(&rng) & 1 ? hostile(2) : ldexpf(uniform(1.0f), (int)(mica_rng_next(&rng) % 60) - 40);
     k->f32_to_f16(f, back, 65533);

@@ -1,5 +1,5 @@
-/* Nothing is allocated, grown or mapped between the first and the last token of a reply, nor in a batch's step. The allocator's entry points are replaced
- * by counting ones; the program break and the list of mappings are compared as well. */
+/* Nothing is allocated, grown or mapped between the first and the last token of a reply, nor in a batch's step. The allocator's
+ * entry points are replaced by counting ones; the program break and the list of mappings are compared as well. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <sys/mman.h>

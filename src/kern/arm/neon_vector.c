@@ -63,13 +63,14 @@ static void quantize256(const float *x, int64_t k, int8_t *q, float *d, int16_t 
 
 /* ---- halves ---- */
 
-static void f16_to_f32(const uint16_t *in, float *out, int64_t n)
+static void widen_f16(const void *in, float *out, int64_t n)
 {
+    const uint16_t *h = in;
     int64_t i = 0;
     for (; i + 4 <= n; i += 4)
-        vst1q_f32(out + i, vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(in + i))));
+        vst1q_f32(out + i, vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(h + i))));
     for (; i < n; i++)
-        out[i] = mica_f16_to_f32(in[i]);
+        out[i] = mica_f16_to_f32(h[i]);
 }
 
 static void f32_to_f16(const float *in, uint16_t *out, int64_t n)
@@ -303,7 +304,7 @@ void mica_kernels_fill_neon(mica_kernels *k)
 {
     k->quantize32 = quantize32;
     k->quantize256 = quantize256;
-    k->f16_to_f32 = f16_to_f32;
+    k->widen[MICA_TYPE_F16] = widen_f16;
     k->f32_to_f16 = f32_to_f16;
     k->rmsnorm = rmsnorm;
     k->add = add;

@@ -56,10 +56,23 @@ static void quantize256(const float *x, int64_t k, int8_t *q, float *d, int16_t 
         quantize_block(x + i, 256, q + i, d + i / 256, sum + i / 16);
 }
 
-static void f16_to_f32(const uint16_t *in, float *out, int64_t n)
+static void widen_f16(const void *in, float *out, int64_t n)
 {
+    const uint16_t *h = in;
     for (int64_t i = 0; i < n; i++)
-        out[i] = mica_f16_to_f32(in[i]);
+        out[i] = mica_f16_to_f32(h[i]);
+}
+
+static void widen_q8_0(const void *in, float *out, int64_t n)
+{
+    const mica_quant *quant = mica_quant_of(MICA_TYPE_Q8_0);
+    quant->decode(quant, in, out, (size_t)n);
+}
+
+static void widen_q4_0(const void *in, float *out, int64_t n)
+{
+    const mica_quant *quant = mica_quant_of(MICA_TYPE_Q4_0);
+    quant->decode(quant, in, out, (size_t)n);
 }
 
 static void f32_to_f16(const float *in, uint16_t *out, int64_t n)
@@ -158,8 +171,8 @@ static float max(const float *x, int64_t n)
 
 void mica_kernels_fill_portable(mica_kernels *k)
 {
-    *k = (mica_kernels){.name = "portable", .quantize32 = quantize32, .quantize256 = quantize256, .f16_to_f32 = f16_to_f32,
-                        .f32_to_f16 = f32_to_f16, .rmsnorm = rmsnorm, .add = add, .silu_mul = silu_mul, .gelu_mul = gelu_mul,
+    *k = (mica_kernels){.name = "portable", .quantize32 = quantize32, .quantize256 = quantize256, .widen[MICA_TYPE_F16] = widen_f16,
+                        .widen[MICA_TYPE_Q8_0] = widen_q8_0, .widen[MICA_TYPE_Q4_0] = widen_q4_0, .f32_to_f16 = f32_to_f16, .rmsnorm = rmsnorm, .add = add, .silu_mul = silu_mul, .gelu_mul = gelu_mul,
                         .rope = rope, .qk = qk, .softcap = softcap, .exp_sum = exp_sum, .pv = pv, .scale = scale, .max = max};
     mica_ref_fill_matmul(k);
 }

@@ -10,6 +10,7 @@
 #include "kern/fills.h"
 #include "kern/x86/avx2.h"
 #include "kern/x86/avx2_sum16.h"
+#include "quant/blocks.h"
 
 MICA_TARGET_BEGIN("avx2,fma,f16c")
 
@@ -79,13 +80,43 @@ static void quantize256(const float *x, int64_t k, int8_t *q, float *d, int16_t 
 
 /* ---- halves ---- */
 
-static void f16_to_f32(const uint16_t *in, float *out, int64_t n)
+static void widen_f16(const void *in, float *out, int64_t n)
 {
+    const uint16_t *h = in;
     int64_t i = 0;
     for (; i + 8 <= n; i += 8)
-        _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(in + i))));
+        _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(h + i))));
     for (; i < n; i++)
-        out[i] = mica_f16_to_f32(in[i]);
+        out[i] = mica_f16_to_f32(h[i]);
+}
+
+/* 16 signed bytes times d. */
+MICA_INLINE void widen_16(__m128i bytes, __m256 d, float *out)
+{
+    _mm256_storeu_ps(out, _mm256_mul_ps(d, _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes))));
+    _mm256_storeu_ps(out + 8, _mm256_mul_ps(d, _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))));
+}
+
+static void widen_q8_0(const void *in, float *out, int64_t n)
+{
+    const mica_block_q8_0 *b = in;
+    for (int64_t i = 0; i < n; i += 32, b++) {
+        __m256 d = _mm256_set1_ps(_cvtsh_ss(b->d));
+        widen_16(_mm_loadu_si128((const __m128i *)b->qs), d, out + i);
+        widen_16(_mm_loadu_si128((const __m128i *)(b->qs + 16)), d, out + i + 16);
+    }
+}
+
+static void widen_q4_0(const void *in, float *out, int64_t n)
+{
+    const mica_block_q4_0 *b = in;
+    const __m128i nibble = _mm_set1_epi8(15), eight = _mm_set1_epi8(8);
+    for (int64_t i = 0; i < n; i += 32, b++) {
+        __m256 d = _mm256_set1_ps(_cvtsh_ss(b->d));
+        __m128i packed = _mm_loadu_si128((const __m128i *)b->qs);
+        widen_16(_mm_sub_epi8(_mm_and_si128(packed, nibble), eight), d, out + i);
+        widen_16(_mm_sub_epi8(_mm_and_si128(_mm_srli_epi16(packed, 4), nibble), eight), d, out + i + 16);
+    }
 }
 
 static void f32_to_f16(const float *in, uint16_t *out, int64_t n)
@@ -342,7 +373,9 @@ void mica_kernels_fill_avx2(mica_kernels *k)
 {
     k->quantize32 = quantize32;
     k->quantize256 = quantize256;
-    k->f16_to_f32 = f16_to_f32;
+    k->widen[MICA_TYPE_F16] = widen_f16;
+    k->widen[MICA_TYPE_Q8_0] = widen_q8_0;
+    k->widen[MICA_TYPE_Q4_0] = widen_q4_0;
     k->f32_to_f16 = f32_to_f16;
     k->rmsnorm = rmsnorm;
     k->add = add;

@@ -7,6 +7,7 @@
 #include "kern/fmath.h"
 #include "kern/target.h"
 #include "kern/x86/avx512.h"
+#include "quant/blocks.h"
 
 MICA_TARGET_BEGIN("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")
 
@@ -33,13 +34,42 @@ MICA_INLINE float dot16(const float *a, const float *b, int64_t n)
     return tree16(p);
 }
 
-static void f16_to_f32(const uint16_t *in, float *out, int64_t n)
+static void widen_f16(const void *in, float *out, int64_t n)
 {
+    const uint16_t *h = in;
     int64_t i = 0;
     for (; i + 16 <= n; i += 16)
-        _mm512_storeu_ps(out + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(in + i))));
+        _mm512_storeu_ps(out + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(h + i))));
     for (; i < n; i++)
-        out[i] = mica_f16_to_f32(in[i]);
+        out[i] = mica_f16_to_f32(h[i]);
+}
+
+/* 16 signed bytes times d. */
+MICA_INLINE void widen_16(__m128i bytes, __m512 d, float *out)
+{
+    _mm512_storeu_ps(out, _mm512_mul_ps(d, _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))));
+}
+
+static void widen_q8_0(const void *in, float *out, int64_t n)
+{
+    const mica_block_q8_0 *b = in;
+    for (int64_t i = 0; i < n; i += 32, b++) {
+        __m512 d = _mm512_set1_ps(_cvtsh_ss(b->d));
+        widen_16(_mm_loadu_si128((const __m128i *)b->qs), d, out + i);
+        widen_16(_mm_loadu_si128((const __m128i *)(b->qs + 16)), d, out + i + 16);
+    }
+}
+
+static void widen_q4_0(const void *in, float *out, int64_t n)
+{
+    const mica_block_q4_0 *b = in;
+    const __m128i nibble = _mm_set1_epi8(15), eight = _mm_set1_epi8(8);
+    for (int64_t i = 0; i < n; i += 32, b++) {
+        __m512 d = _mm512_set1_ps(_cvtsh_ss(b->d));
+        __m128i packed = _mm_loadu_si128((const __m128i *)b->qs);
+        widen_16(_mm_sub_epi8(_mm_and_si128(packed, nibble), eight), d, out + i);
+        widen_16(_mm_sub_epi8(_mm_and_si128(_mm_srli_epi16(packed, 4), nibble), eight), d, out + i + 16);
+    }
 }
 
 static void rmsnorm(const float *x, const float *w, float eps, float *out, int64_t n)
@@ -169,7 +199,9 @@ MICA_TARGET_END
 
 void mica_avx512_fill_vector(mica_kernels *k)
 {
-    k->f16_to_f32 = f16_to_f32;
+    k->widen[MICA_TYPE_F16] = widen_f16;
+    k->widen[MICA_TYPE_Q8_0] = widen_q8_0;
+    k->widen[MICA_TYPE_Q4_0] = widen_q4_0;
     k->rmsnorm = rmsnorm;
     k->qk = qk;
     k->exp_sum = exp_sum;
