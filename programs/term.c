@@ -108,10 +108,22 @@ static bool note_output(bool written)
     return written;
 }
 
+/* Not through stdio: after Ctrl-C, whose handler does not restart calls, it would give up in the middle of a piece. */
 bool mica_term_write(const char *data, size_t length)
 {
     errno = 0;
-    return note_output(fwrite(data, 1, length, stdout) == length && fflush(stdout) == 0);
+    if (!note_output(fflush(stdout) == 0))
+        return false;
+    while (length > 0) {
+        ssize_t n = write(STDOUT_FILENO, data, length);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return note_output(false);
+        data += n;
+        length -= (size_t)n;
+    }
+    return true;
 }
 
 int mica_term_finish(int code)

@@ -153,8 +153,10 @@ static void flush_text(mica_reply *r)
         return;
     r->stop_reason = NULL;
     push_text(r, r->text, mica_detok_finish(&r->detok, r->text));
-    if (!r->stop_reason)
-        tell_text(r, out, mica_stop_finish(r->s->stop, &out));
+    if (!r->stop_reason) {
+        size_t held = mica_stop_finish(r->s->stop, &out);
+        tell_text(r, out, held);
+    }
     if (!r->stop_reason || strcmp(r->stop_reason, "cancelled") == 0)
         r->stop_reason = reason; /* the reply was over: a late veto changes nothing */
 }

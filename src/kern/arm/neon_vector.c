@@ -10,6 +10,7 @@
 #include "kern/arm/neon_sum16.h"
 #include "kern/fills.h"
 #include "kern/fmath.h"
+#include "quant/blocks.h"
 
 /* ---- quantisation ---- */
 
@@ -71,6 +72,43 @@ static void widen_f16(const void *in, float *out, int64_t n)
         vst1q_f32(out + i, vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(h + i))));
     for (; i < n; i++)
         out[i] = mica_f16_to_f32(h[i]);
+}
+
+/* 16 signed bytes times d. */
+MICA_INLINE void widen_16(int8x16_t bytes, float d, float *out)
+{
+    int16x8_t low = vmovl_s8(vget_low_s8(bytes)), high = vmovl_high_s8(bytes);
+    vst1q_f32(out, vmulq_n_f32(vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))), d));
+    vst1q_f32(out + 4, vmulq_n_f32(vcvtq_f32_s32(vmovl_high_s16(low)), d));
+    vst1q_f32(out + 8, vmulq_n_f32(vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))), d));
+    vst1q_f32(out + 12, vmulq_n_f32(vcvtq_f32_s32(vmovl_high_s16(high)), d));
+}
+
+MICA_INLINE float half_to_float(uint16_t h)
+{
+    return vgetq_lane_f32(vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(h))), 0);
+}
+
+static void widen_q8_0(const void *in, float *out, int64_t n)
+{
+    const mica_block_q8_0 *b = in;
+    for (int64_t i = 0; i < n; i += 32, b++) {
+        float d = half_to_float(b->d);
+        widen_16(vld1q_s8(b->qs), d, out + i);
+        widen_16(vld1q_s8(b->qs + 16), d, out + i + 16);
+    }
+}
+
+static void widen_q4_0(const void *in, float *out, int64_t n)
+{
+    const mica_block_q4_0 *b = in;
+    const int8x16_t eight = vdupq_n_s8(8);
+    for (int64_t i = 0; i < n; i += 32, b++) {
+        uint8x16_t packed = vld1q_u8(b->qs);
+        float d = half_to_float(b->d);
+        widen_16(vsubq_s8(vreinterpretq_s8_u8(vandq_u8(packed, vdupq_n_u8(15))), eight), d, out + i);
+        widen_16(vsubq_s8(vreinterpretq_s8_u8(vshrq_n_u8(packed, 4)), eight), d, out + i + 16);
+    }
 }
 
 static void f32_to_f16(const float *in, uint16_t *out, int64_t n)
@@ -305,6 +343,8 @@ void mica_kernels_fill_neon(mica_kernels *k)
     k->quantize32 = quantize32;
     k->quantize256 = quantize256;
     k->widen[MICA_TYPE_F16] = widen_f16;
+    k->widen[MICA_TYPE_Q8_0] = widen_q8_0;
+    k->widen[MICA_TYPE_Q4_0] = widen_q4_0;
     k->f32_to_f16 = f32_to_f16;
     k->rmsnorm = rmsnorm;
     k->add = add;
