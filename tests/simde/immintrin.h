@@ -59,6 +59,13 @@ static inline simde__m512 emulated_cvtepi32_ps(simde__m512i a)
 }
 #define _mm512_cvtepi32_ps emulated_cvtepi32_ps
 
+static inline simde__m512i emulated_cvtepi8_epi32(__m128i a)
+{
+    emulated_512 r = {.i256 = {_mm256_cvtepi8_epi32(a), _mm256_cvtepi8_epi32(_mm_srli_si128(a, 8))}};
+    return r.i;
+}
+#define _mm512_cvtepi8_epi32 emulated_cvtepi8_epi32
+
 static inline simde__m512i emulated_cvtps_epi32(simde__m512 a)
 {
     emulated_512 v = {.f = a}, r;
