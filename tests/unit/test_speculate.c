@@ -252,7 +252,10 @@ static void test_non_finite(void **state)
     assert_string_equal(r.text, "red fox");
     assert_int_equal(r.result.accepted_n, 1);
     mica_error err;
-    assert_int_equal(mica_session_generate(s, &q.o, NULL, &err), MICA_NON_FINITE); /* again: not by what was left over */
+    start_record(&r, s);
+    mica_generate_options o = recorded(&q, &r);
+    assert_int_equal(mica_session_generate(s, &o, NULL, &err), MICA_NON_FINITE);
+    assert_int_equal(r.n_tokens, 0); /* nothing was chosen from what was left over */
     q = scripted_request(broken, "E");
     q.o.speculate = MICA_SPECULATE_BOTH;
     run_alone(s, &q, &r); /* the session stays usable */
@@ -295,6 +298,37 @@ static void test_going_on(void **state)
         expect_same(&want, &got, "going on");
     }
     mica_session_free(plain);
+    mica_session_free(s);
+    mica_model_close(model);
+}
+
+static int ignore_logits(void *user, size_t position, const float *logits)
+{
+    (void)user, (void)position, (void)logits;
+    return 0;
+}
+
+/* Scoring leaves a history that is computed, but no logits to go on from: the reply is as after a sync. */
+static void test_after_scoring(void **state)
+{
+    (void)state;
+    static record want, got;
+    mica_model *model = open_model(MICA_TEST_DATA "/tiny/llama.gguf", NULL);
+    mica_session *s = open_drafting(model, NULL, 1, CTX, MICA_FULL_ERROR);
+    mica_error err;
+    mica_result result;
+    for (int kind = 0; kind < 2; kind++) {
+        request q = make_repeating(3), other = make_request(6);
+        q.o.speculate = kind ? MICA_SPECULATE_LOOKUP : MICA_SPECULATE_OFF;
+        run_alone(s, &q, &want);
+        run_alone(s, &other, &got);
+        start_record(&got, s);
+        mica_generate_options o = recorded(&q, &got);
+        assert_int_equal(mica_session_score(s, q.prompt, q.n, 0, ignore_logits, NULL, &err), MICA_OK);
+        assert_int_equal(mica_session_generate(s, &o, &result, &err), MICA_OK);
+        record_end(&got, s, MICA_OK, &result, "");
+        expect_same(&want, &got, "after scoring");
+    }
     mica_session_free(s);
     mica_model_close(model);
 }
@@ -374,7 +408,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_prestate(f, model)
     const struct CMUnitTest tests[] = {
         TEST(test_lookup),     TEST(test_draft_model), TEST(test_counts), TEST(test_ends), TEST(test_shift),
-        TEST(test_non_finite), TEST(test_going_on),    TEST(test_plan),   TEST(test_refusals),
+        TEST(test_non_finite), TEST(test_going_on),    TEST(test_after_scoring), TEST(test_plan), TEST(test_refusals),
     };
 #undef TEST
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
