@@ -73,6 +73,17 @@ class Run(TestCase):
                     count += 1
         self.assertGreater(count, 4)
 
+    def test_pairs(self):
+        """Case ctx-05: every pair of cache formats answers, and begins as F16 does."""
+        ids = ",".join(map(str, case_json("ctx-07-greedy-reference", "prompt_ids.json")["smollm2"][:33]))
+        first = None
+        for keys in ("f16", "q8_0", "q4_0"):
+            for values in ("f16", "q8_0", "q4_0"):
+                done = self.greedy(SMOLLM2, "--token-ids", ids, "-n", "8", "--json", "--ignore-eos", "--type-k", keys, "--type-v", values)
+                token = json.loads(done.text.splitlines()[0])["token"]
+                first = token if first is None else first
+                self.assertEqual(token, first, (keys, values))
+
 
 class Perplexity(TestCase):
     def test_first_windows(self):

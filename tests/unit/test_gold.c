@@ -9,7 +9,7 @@
 #define MEAN_LOGPROB 0.15    /* mean |difference| of the top-10 log-probabilities */
 #define PERPLEXITY_PART 0.01 /* relative */
 #define WINDOW 512
-#define WINDOWS 8 /* of the text; the whole text takes minutes: scripts/check-gold */
+#define WINDOWS 8 /* of the text; the whole text takes minutes: bench/perplexity */
 
 static const char *const models[] = {"smollm2-135m-instruct-q4_1", "qwen2.5-coder-0.5b-instruct-q4_k_m", "gemma-3-270m-q4_k_m"};
 
