@@ -41,7 +41,7 @@ typedef struct task {
 
 static const task tasks[] = {
     {"rewrite",
-     "Repeat the following text word for word, but call the lighthouse keeper Maria. Give only the text.\\n\\n" TEXT, 0.0f},
+     "Repeat the following text word for word, but call the lighthouse keeper Maria. Give only the text.\n\n" TEXT, 0.0f},
     {"story", "Write a long and surprising story about a clockmaker, a fox and an island that nobody has seen before.", 1.2f},
     {"noise", "Write a long and surprising story about a clockmaker, a fox and an island that nobody has seen before.", 3.0f},
 };
@@ -61,15 +61,32 @@ static void check(mica_status status, const mica_error *err)
     }
 }
 
-/* The task as tokens: through the chat template where there is one. */
-static int32_t *tokens_of(const mica_model *model, const task *t, size_t *n)
+/* The task as text: through the chat template where there is one. Yours. */
+static char *text_of(const mica_model *model, const task *t, size_t *length)
 {
     char request[4096], *text = NULL;
+    mica_model_info info;
+    mica_error err;
+    mica_model_get_info(model, &info);
+    if (!info.has_chat_template) {
+        snprintf(request, sizeof request, "%s\n\n", t->request);
+        *length = strlen(request);
+        return strdup(request);
+    }
+    int n = snprintf(request, sizeof request, "{\"messages\": [{\"role\": \"user\", \"content\": \"");
+    for (const char *c = t->request; *c; c++)
+        n += snprintf(request + n, sizeof request - (size_t)n, *c == '\n' ? "\\n" : "%c", *c);
+    snprintf(request + n, sizeof request - (size_t)n, "\"}]}");
+    check(mica_model_chat_render(model, request, strlen(request), 0, &text, length, &err), &err);
+    return text;
+}
+
+static int32_t *tokens_of(const mica_model *model, const task *t, size_t *n)
+{
     size_t length;
     int32_t *tokens;
     mica_error err;
-    snprintf(request, sizeof request, "{\"messages\": [{\"role\": \"user\", \"content\": \"%s\"}]}", t->request);
-    check(mica_model_chat_render(model, request, strlen(request), 0, &text, &length, &err), &err);
+    char *text = text_of(model, t, &length);
     unsigned flags = MICA_TOKENIZE_ADD_BOS | MICA_TOKENIZE_PARSE_SPECIAL;
     check(mica_model_tokenize(model, text, length, flags, &tokens, n, &err), &err);
     mica_free(text);

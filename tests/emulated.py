@@ -7,11 +7,11 @@
 arm64    builds the kernels with the cross compiler, in one command without any -m flag, and runs them under qemu on cores with
          NEON alone, with dotprod, with dotprod and i8mm, and with wide vector registers
 avx512   builds the AVX-512 kernels over SIMDe, which spells them in AVX2, and runs them on this machine
-old_x86  runs the program and the kernel test of this build under qemu on a processor without AVX and on one with AVX2 but without
-         AVX-512: no instruction may be met that the processor lacks
+old_x86  runs the program and the kernel test of this build under qemu on a processor without AVX and on one with AVX2 but
+         without AVX-512: no instruction may be met that the processor lacks
 
-Each run must report as emulated exactly the sets that it is for. Exit status 77 (skipped) where a tool is missing. Emulation shows
-that results are right; it says nothing about speed.
+Each run must report as emulated exactly the sets that it is for. Exit status 77 (skipped) where a tool is missing. Emulation
+shows that results are right; it says nothing about speed.
 """
 import argparse
 import glob

@@ -1,5 +1,5 @@
-/* immintrin.h - stands in for the compiler's: the intrinsics of AVX-512 from SIMDe, so that its kernels run where there is only AVX2
- * (tests/emulated.py). The compiler must be given AVX2, FMA and F16C: SIMDe's own replacement of fma rounds twice. */
+/* immintrin.h - stands in for the compiler's: the intrinsics of AVX-512 from SIMDe, so that its kernels run where there is only
+ * AVX2 (tests/emulated.py). The compiler must be given AVX2, FMA and F16C: SIMDe's own replacement of fma rounds twice. */
 #ifndef MICA_TESTS_SIMDE_IMMINTRIN_H
 #define MICA_TESTS_SIMDE_IMMINTRIN_H
 #if !defined(__FMA__) || !defined(__F16C__) || defined(__AVX512F__)
@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* What SIMDe 0.7.4 (Debian 12) lacks, on arrays. A kernel that uses another such intrinsic fails to compile: "inlining failed in
- * call to always_inline _mm512_...". */
+/* What SIMDe 0.7.4 (Debian 12) lacks, on arrays. A kernel that uses another such intrinsic fails to compile: "inlining failed
+ * in call to always_inline _mm512_...". */
 typedef union emulated_512 {
     simde__m512 f;
     simde__m512i i;

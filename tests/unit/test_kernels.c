@@ -35,7 +35,7 @@ static bool same(const float *a, const float *b, int64_t n)
     return true;
 }
 
-/* MICA_EMULATED names the emulator that this run is under, or is SET:EMULATOR where it serves one set only (tests/emulated.py). */
+/* MICA_EMULATED names the emulator that this run is under, or is SET:EMULATOR where it serves one set (tests/emulated.py). */
 static void report_run(const char *set)
 {
     const char *by = getenv("MICA_EMULATED"), *colon = by ? strchr(by, ':') : NULL;
@@ -78,8 +78,8 @@ typedef struct activations {
     mica_act act;
 } activations;
 
-/* The largest integer sums: of one sign in the first two of three tokens, of both in the third. Scales are ordinary, so that the
- * results are numbers. */
+/* The largest integer sums: of one sign in the first two of three tokens, of both in the third. Scales are ordinary, so that
+ * the results are numbers. */
 static void make_extreme(activations *a, size_t total, size_t k, size_t block)
 {
     for (size_t i = 0; i < total; i++) {

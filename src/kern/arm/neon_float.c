@@ -1,4 +1,4 @@
-/* neon_float.c - matrix products with F32, F16 and BF16 weights: the 16 partial sums are four registers, four tokens at a time. */
+/* neon_float.c - products with F32, F16 and BF16 weights: the 16 partial sums are four registers, four tokens at a time. */
 #if defined(__aarch64__)
 #include <string.h>
 

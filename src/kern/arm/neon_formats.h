@@ -83,10 +83,15 @@ MICA_INLINE int8x16x2_t iq4_values(uint8x16x2_t nibbles)
 
 MICA_INLINE int8x16x2_t plain(uint8x16x2_t w) { return as_signed(w.val[0], w.val[1]); }
 
+MICA_INLINE int8x16x2_t five_bits(const uint8_t *qs, const uint8_t *qh)
+{
+    return plain(or_both(nibbles32(qs), fifth_bits(qh)));
+}
+
 MICA_INLINE int8x16x2_t unpack_q4_0(const uint8_t *b, int j) { (void)j; return plain(nibbles32(b + 2)); }
 MICA_INLINE int8x16x2_t unpack_q4_1(const uint8_t *b, int j) { (void)j; return plain(nibbles32(b + 4)); }
-MICA_INLINE int8x16x2_t unpack_q5_0(const uint8_t *b, int j) { (void)j; return plain(or_both(nibbles32(b + 6), fifth_bits(b + 2))); }
-MICA_INLINE int8x16x2_t unpack_q5_1(const uint8_t *b, int j) { (void)j; return plain(or_both(nibbles32(b + 8), fifth_bits(b + 4))); }
+MICA_INLINE int8x16x2_t unpack_q5_0(const uint8_t *b, int j) { (void)j; return five_bits(b + 6, b + 2); }
+MICA_INLINE int8x16x2_t unpack_q5_1(const uint8_t *b, int j) { (void)j; return five_bits(b + 8, b + 4); }
 MICA_INLINE int8x16x2_t unpack_q8_0(const uint8_t *b, int j) { (void)j; return as_signed(vld1q_u8(b + 2), vld1q_u8(b + 18)); }
 MICA_INLINE int8x16x2_t unpack_iq4_nl(const uint8_t *b, int j) { (void)j; return iq4_values(nibbles32(b + 2)); }
 
@@ -206,8 +211,10 @@ static const neon_format format_q2_k = {.unpack = unpack_q2_k, .scales = scales_
                                         .has_min = true, .d_offset = 80};
 static const neon_format format_q3_k = {.unpack = unpack_q3_k, .scales = scales_q3_k, .block = 256, .bytes = 110, .bias = 4,
                                         .sub16 = true, .d_offset = 108};
-static const neon_format format_q4_k = {.unpack = unpack_q4_k, .scales = scales_q4_k, .block = 256, .bytes = 144, .has_min = true};
-static const neon_format format_q5_k = {.unpack = unpack_q5_k, .scales = scales_q5_k, .block = 256, .bytes = 176, .has_min = true};
+static const neon_format format_q4_k = {.unpack = unpack_q4_k, .scales = scales_q4_k, .block = 256, .bytes = 144,
+                                        .has_min = true};
+static const neon_format format_q5_k = {.unpack = unpack_q5_k, .scales = scales_q5_k, .block = 256, .bytes = 176,
+                                        .has_min = true};
 static const neon_format format_q6_k = {.unpack = unpack_q6_k, .scales = scales_q6_k, .block = 256, .bytes = 210, .bias = 32,
                                         .sub16 = true, .d_offset = 208};
 static const neon_format format_iq4_xs = {.unpack = unpack_iq4_xs, .scales = scales_iq4_xs, .block = 256, .bytes = 136,

@@ -1,5 +1,5 @@
-/* neon_gemm.h - quantised products for many tokens: eight rows are expanded once into tiles of bytes that all tokens use. Included
- * after MICA_TARGET_BEGIN by each set, which defines before:
+/* neon_gemm.h - quantised products for many tokens: eight rows are expanded once into tiles of bytes that all tokens use.
+ * Included after MICA_TARGET_BEGIN by each set, which defines before:
  *
  *     struct tile    256 weights of eight rows (eight blocks of a 32-weight format, or one of 256), with at least
  *                    f32x8 d[8], m[8];        of the blocks
@@ -77,7 +77,8 @@ MICA_INLINE void fill_tile(const neon_format *f, struct tile *t, const rows8 *ro
 }
 
 /* Block j of token i of a 32-weight format joins the chain. */
-MICA_INLINE f32x8 join_32(const neon_format *f, const struct tile *t, int j, const tokens *x, int i, int64_t b, s32x8 isum, f32x8 acc)
+MICA_INLINE f32x8 join_32(const neon_format *f, const struct tile *t, int j, const tokens *x, int i, int64_t b, s32x8 isum,
+                          f32x8 acc)
 {
     acc = chain8(acc, t->d[j], x->d[i][b], isum);
     if (f->has_min)

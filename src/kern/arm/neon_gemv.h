@@ -1,5 +1,5 @@
-/* neon_gemv.h - quantised products for one or two tokens: eight rows are read in place, their integer products reduced by a tree.
- * Included after MICA_TARGET_BEGIN by each set, which defines how it multiplies bytes. */
+/* neon_gemv.h - quantised products for one or two tokens: eight rows are read in place, their integer products reduced by a
+ * tree. Included after MICA_TARGET_BEGIN by each set, which defines how it multiplies bytes. */
 #ifndef MICA_KERN_ARM_NEON_GEMV_H
 #define MICA_KERN_ARM_NEON_GEMV_H
 #include "kern/arm/neon_rows.h"
@@ -42,7 +42,8 @@ MICA_INLINE int32x4_t dot_sums(const neon_format *f, const int16x8_t s[2], const
 }
 
 /* isum of one block of 256 weights, spread over four lanes, and msum. */
-MICA_INLINE int32x4_t row_256(const neon_format *f, const uint8_t *block, const int8_t *x, const int16x8_t sums[2], int32x4_t *mins)
+MICA_INLINE int32x4_t row_256(const neon_format *f, const uint8_t *block, const int8_t *x, const int16x8_t sums[2],
+                              int32x4_t *mins)
 {
     int16x8_t sc[2], mn[2];
     int32x4_t s[4] = {vdupq_n_s32(0)}, total = vdupq_n_s32(0);

@@ -1,6 +1,6 @@
-/* neon_i8mm.c - quantised matrix products with FEAT_I8MM (ARMv8.6: Cortex-A510, A710, X2, Neoverse V1 and later): smmla multiplies
- * 2 rows x 8 weights by 8 activations x 2 tokens, 32 products an instruction. One or two tokens stay with sdot: those wait for
- * memory.
+/* neon_i8mm.c - quantised matrix products with FEAT_I8MM (ARMv8.6: Cortex-A510, A710, X2, Neoverse V1 and later): smmla
+ * multiplies 2 rows x 8 weights by 8 activations x 2 tokens, 32 products an instruction. One or two tokens stay with sdot:
+ * those wait for memory.
  */
 #if defined(__aarch64__)
 #include <string.h>

@@ -1,6 +1,6 @@
-/* neon_matmul.c - quantised matrix products with the NEON that every 64-bit ARM has: bytes are multiplied to int16, of which two or
- * four are summed before they are widened. Vector lanes of the float chains hold different rows; those of the integers run along
- * the weights, since this NEON has no product that would leave them in place.
+/* neon_matmul.c - quantised matrix products with the NEON that every 64-bit ARM has: bytes are multiplied to int16, of which
+ * two or four are summed before they are widened. Vector lanes of the float chains hold different rows; those of the integers
+ * run along the weights, since this NEON has no product that would leave them in place.
  */
 #if defined(__aarch64__)
 #include "kern/arm/neon.h"

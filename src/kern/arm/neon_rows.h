@@ -96,8 +96,8 @@ MICA_INLINE f32x8 chain8(f32x8 acc, f32x8 d, float dx, s32x8 isum)
 
 MICA_INLINE int8x16x2_t load32(const int8_t *x) { return (int8x16x2_t){{vld1q_s8(x), vld1q_s8(x + 16)}}; }
 
-/* acc + part * (number j of the sixteen in s). The lane of a multiplication is part of the instruction; with a constant j, one of
- * the four is left. */
+/* acc + part * (number j of the sixteen in s). The lane of a multiplication is part of the instruction; with a constant j, one
+ * of the four is left. */
 MICA_INLINE int32x4_t mla_lane(int32x4_t acc, int32x4_t part, const int32x4_t s[4], int j)
 {
     switch (j & 3) {

@@ -1,6 +1,6 @@
-/* neon_vector.c - quantisation, norms, activations, RoPE and attention with NEON. Each function does, lane by lane, the steps of its
- * portable twin in ref/vector.c; tails of fewer than four elements go through that twin. All of it is NEON of ARMv8.0, so the sets
- * above take it as it is.
+/* neon_vector.c - quantisation, norms, activations, RoPE and attention with NEON. Each function does, lane by lane, the steps
+ * of its portable twin in ref/vector.c; tails of fewer than four elements go through that twin. All of it is NEON of ARMv8.0,
+ * and the sets above take it as it is.
  */
 #if defined(__aarch64__)
 #include <math.h>
