@@ -22,15 +22,14 @@ static mica_status score_rows(mica_session *s, mica_exec *e, int32_t from, int32
 mica_status mica_session_score(mica_session *s, const int32_t *tokens, size_t n, size_t first,
                                int (*on_logits)(void *user, size_t position, const float *logits), void *user, mica_error *err)
 {
-    int32_t n_vocab = s->model->weights.h.n_vocab;
     if (s->batch)
         return mica_session_in_batch(err);
     if (n == 0 || n > (size_t)s->options.n_ctx || first >= n)
         return mica_fail(err, n ? MICA_CONTEXT_FULL : MICA_INVALID_ARGUMENT,
                          "%zu tokens scored from position %zu do not fit a context of %d", n, first, s->options.n_ctx);
-    for (size_t i = 0; i < n; i++)
-        if (tokens[i] < 0 || tokens[i] >= n_vocab)
-            return mica_fail(err, MICA_INVALID_ARGUMENT, "token %d at index %zu is not in the vocabulary of %d", tokens[i], i, n_vocab);
+    mica_status status = mica_session_check_tokens(s, tokens, n, err);
+    if (status)
+        return status;
 
     size_t bytes = mica_exec_bytes(&s->model->weights, SCORE_ROWS, SCORE_ROWS, s->options.n_threads);
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -39,7 +38,6 @@ mica_status mica_session_score(mica_session *s, const int32_t *tokens, size_t n,
     mica_exec e = {.w = s->exec.w, .kern = s->exec.kern, .pool = s->pool, .chunk = SCORE_ROWS, .logits_max = SCORE_ROWS};
     mica_exec_layout(&e, memory, s->options.n_threads, s->options.n_ctx);
 
-    mica_status status = MICA_OK;
     int32_t total = (int32_t)n;
     for (int32_t i = 0; i < total; i++)
         s->tokens[i] = tokens[i];

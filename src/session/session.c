@@ -225,7 +225,7 @@ mica_status mica_session_shrink(mica_session *s, const int32_t *tokens, size_t n
     return MICA_OK;
 }
 
-static mica_status check_tokens(const mica_session *s, const int32_t *tokens, size_t n, mica_error *err)
+mica_status mica_session_check_tokens(const mica_session *s, const int32_t *tokens, size_t n, mica_error *err)
 {
     int32_t n_vocab = s->model->weights.h.n_vocab;
     if (n == 0)
@@ -239,7 +239,7 @@ static mica_status check_tokens(const mica_session *s, const int32_t *tokens, si
 
 mica_status mica_session_accept(mica_session *s, const int32_t *tokens, size_t n, int64_t accepted_ns, mica_error *err)
 {
-    mica_status status = check_tokens(s, tokens, n, err);
+    mica_status status = mica_session_check_tokens(s, tokens, n, err);
     if (status)
         return status;
     s->request_ns = accepted_ns;

@@ -73,6 +73,9 @@ void mica_session_adopt(mica_session *s, const int32_t *tokens, int32_t n);
 /** MICA_CANCELLED if someone wants the running call stopped before its next step: `done` of `total` tokens are computed. */
 mica_status mica_session_interrupted(mica_session *s, int32_t done, int32_t total, mica_error *err);
 
+/** MICA_INVALID_ARGUMENT if there is no token, or one outside the vocabulary. */
+mica_status mica_session_check_tokens(const mica_session *s, const int32_t *tokens, size_t n, mica_error *err);
+
 /** Computes what of the history is not in the cache yet, in chunks; leaves logits_valid. */
 mica_status mica_session_compute(mica_session *s, mica_error *err);
 

@@ -10,6 +10,7 @@
 #include "kern/arm/neon_sum16.h"
 #include "kern/fills.h"
 #include "kern/fmath.h"
+#include "kern/ref/scalar.h"
 #include "quant/blocks.h"
 
 /* ---- quantisation ---- */
@@ -34,13 +35,8 @@ MICA_INLINE int16x8_t round8(const float *x, float inverse)
 MICA_INLINE void quantize_block(const float *x, int64_t block, int8_t *q, float *d, int16_t *sum)
 {
     uint32_t max = max_abs_bits(x, block);
-    bool finite = max < 0x7F800000u;
-    if (!finite || max < 0x0B000000u) { /* as in ref/vector.c */
-        memset(q, 0, (size_t)block);
-        memset(sum, 0, (size_t)block / 16 * sizeof *sum);
-        *d = finite ? 0.0f : mica_bits_f32(0x7FC00000u);
+    if (mica_quantize_odd_block(max, block, q, d, sum))
         return;
-    }
     float amax = mica_bits_f32(max), inverse = 127.0f / amax;
     *d = amax / 127.0f;
     for (int64_t i = 0; i < block; i += 16) {
@@ -179,8 +175,6 @@ MICA_INLINE float32x4_t tanh4(float32x4_t x)
     return vsubq_f32(one, vdivq_f32(vdupq_n_f32(2.0f), vaddq_f32(exp4(vaddq_f32(x, x)), one)));
 }
 
-static float tanh_fixed(float x) { return 1.0f - 2.0f / (mica_expf(x + x) + 1.0f); }
-
 static void silu_mul(const float *gate, const float *up, float *out, int64_t n)
 {
     const float32x4_t one = vdupq_n_f32(1.0f);
@@ -190,7 +184,7 @@ static void silu_mul(const float *gate, const float *up, float *out, int64_t n)
         vst1q_f32(out + i, vmulq_f32(s, vld1q_f32(up + i)));
     }
     for (; i < n; i++)
-        out[i] = gate[i] / (1.0f + mica_expf(-gate[i])) * up[i];
+        out[i] = mica_silu_mul_element(gate[i], up[i]);
 }
 
 static void gelu_mul(const float *gate, const float *up, float *out, int64_t n)
@@ -204,10 +198,8 @@ static void gelu_mul(const float *gate, const float *up, float *out, int64_t n)
         float32x4_t half = vmulq_f32(vmulq_n_f32(x, 0.5f), vaddq_f32(one, tanh4(inner)));
         vst1q_f32(out + i, vmulq_f32(half, vld1q_f32(up + i)));
     }
-    for (; i < n; i++) {
-        float x = gate[i], inner = 0.797884561f * (x * fmaf(0.044715f * x, x, 1.0f));
-        out[i] = ((0.5f * x) * (1.0f + tanh_fixed(inner))) * up[i];
-    }
+    for (; i < n; i++)
+        out[i] = mica_gelu_mul_element(gate[i], up[i]);
 }
 
 MICA_INLINE float32x4x2_t rotate4(float32x4_t u, float32x4_t v, float32x4_t c, float32x4_t s)
@@ -229,12 +221,8 @@ static void rope(float *x, const float *cs, int64_t n, bool neox)
             vst2q_f32(x + 2 * i, rotate4(pairs.val[0], pairs.val[1], c, s));
         }
     }
-    for (; i < half; i++) {
-        float *a = neox ? x + i : x + 2 * i, *b = neox ? x + i + half : x + 2 * i + 1;
-        float u = *a, v = *b, c = cs[i], s = cs[half + i];
-        *a = fmaf(u, c, -(v * s));
-        *b = fmaf(u, s, v * c);
-    }
+    for (; i < half; i++)
+        mica_rope_pair(x, cs, i, half, neox);
 }
 
 /* ---- attention ---- */
@@ -263,7 +251,7 @@ static void softcap(float *s, float cap, int64_t n)
     for (; i + 4 <= n; i += 4)
         vst1q_f32(s + i, vmulq_f32(c, tanh4(vdivq_f32(vld1q_f32(s + i), c))));
     for (; i < n; i++)
-        s[i] = cap * tanh_fixed(s[i] / cap);
+        s[i] = mica_softcap_element(s[i], cap);
 }
 
 static float exp_sum(float *s, float max, int64_t n)

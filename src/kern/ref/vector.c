@@ -6,9 +6,7 @@
 #include "kern/fmath.h"
 #include "kern/ref/dot16.h"
 #include "kern/ref/ref.h"
-
-/* Blocks smaller than this quantise to zero: 127 / amax must not overflow. */
-#define TINY_BITS 0x0B000000u /* 2.5e-32 */
+#include "kern/ref/scalar.h"
 
 /* The largest |x| as bits: an integer maximum is exact in any order and sees NaN and infinity as the largest values. */
 static uint32_t max_abs_bits(const float *x, int64_t n)
@@ -24,13 +22,8 @@ static uint32_t max_abs_bits(const float *x, int64_t n)
 static void quantize_block(const float *x, int64_t block, int8_t *q, float *d, int16_t *sum)
 {
     uint32_t max = max_abs_bits(x, block);
-    bool finite = max < 0x7F800000u;
-    if (!finite || max < TINY_BITS) {
-        memset(q, 0, (size_t)block);
-        memset(sum, 0, (size_t)block / 16 * sizeof *sum);
-        *d = finite ? 0.0f : mica_bits_f32(0x7FC00000u);
+    if (mica_quantize_odd_block(max, block, q, d, sum))
         return;
-    }
     float amax = mica_bits_f32(max), inverse = 127.0f / amax;
     *d = amax / 127.0f;
     for (int64_t j = 0; j < block / 16; j++) {
@@ -97,30 +90,20 @@ static void add(float *x, const float *y, int64_t n)
 static void silu_mul(const float *gate, const float *up, float *out, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
-        out[i] = gate[i] / (1.0f + mica_expf(-gate[i])) * up[i];
+        out[i] = mica_silu_mul_element(gate[i], up[i]);
 }
-
-/* tanh(x) = 1 - 2 / (e^2x + 1): loses relative accuracy near 0 only, where softcap and GELU do not need it. */
-static float tanh_fixed(float x) { return 1.0f - 2.0f / (mica_expf(x + x) + 1.0f); }
 
 static void gelu_mul(const float *gate, const float *up, float *out, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) {
-        float x = gate[i];
-        float inner = 0.797884561f * (x * fmaf(0.044715f * x, x, 1.0f)); /* sqrt(2/pi) (x + 0.044715 x^3) */
-        out[i] = ((0.5f * x) * (1.0f + tanh_fixed(inner))) * up[i];
-    }
+    for (int64_t i = 0; i < n; i++)
+        out[i] = mica_gelu_mul_element(gate[i], up[i]);
 }
 
 static void rope(float *x, const float *cs, int64_t n, bool neox)
 {
     int64_t half = n / 2;
-    for (int64_t i = 0; i < half; i++) {
-        float *a = neox ? x + i : x + 2 * i, *b = neox ? x + i + half : x + 2 * i + 1;
-        float u = *a, v = *b, c = cs[i], s = cs[half + i];
-        *a = fmaf(u, c, -(v * s));
-        *b = fmaf(u, s, v * c);
-    }
+    for (int64_t i = 0; i < half; i++)
+        mica_rope_pair(x, cs, i, half, neox);
 }
 
 static void qk(const float *q, const float *k, int64_t n_t, int64_t dim, float scale, float *s)
@@ -132,7 +115,7 @@ static void qk(const float *q, const float *k, int64_t n_t, int64_t dim, float s
 static void softcap(float *s, float cap, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
-        s[i] = cap * tanh_fixed(s[i] / cap);
+        s[i] = mica_softcap_element(s[i], cap);
 }
 
 static float exp_sum(float *s, float max, int64_t n)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kern/fmath.h"
+#include "kern/ref/scalar.h"
 #include "kern/target.h"
 #include "kern/fills.h"
 #include "kern/x86/avx2.h"
@@ -52,13 +53,8 @@ MICA_INLINE void quantize_32_values(const float *x, __m256 inverse, int8_t *q, i
 MICA_INLINE void quantize_block(const float *x, int64_t block, int8_t *q, float *d, int16_t *sum)
 {
     uint32_t max = max_abs_bits(x, block);
-    bool finite = max < 0x7F800000u;
-    if (!finite || max < 0x0B000000u) { /* as in ref/vector.c */
-        memset(q, 0, (size_t)block);
-        memset(sum, 0, (size_t)block / 16 * sizeof *sum);
-        *d = finite ? 0.0f : mica_bits_f32(0x7FC00000u);
+    if (mica_quantize_odd_block(max, block, q, d, sum))
         return;
-    }
     float amax = mica_bits_f32(max);
     __m256 inverse = _mm256_set1_ps(127.0f / amax);
     *d = amax / 127.0f;
@@ -186,8 +182,6 @@ MICA_INLINE __m256 tanh8(__m256 x)
     return _mm256_sub_ps(one, _mm256_div_ps(_mm256_set1_ps(2.0f), _mm256_add_ps(exp8(_mm256_add_ps(x, x)), one)));
 }
 
-static float tanh_fixed(float x) { return 1.0f - 2.0f / (mica_expf(x + x) + 1.0f); }
-
 static void silu_mul(const float *gate, const float *up, float *out, int64_t n)
 {
     const __m256 one = _mm256_set1_ps(1.0f), minus = _mm256_set1_ps(-0.0f);
@@ -198,7 +192,7 @@ static void silu_mul(const float *gate, const float *up, float *out, int64_t n)
         _mm256_storeu_ps(out + i, _mm256_mul_ps(s, _mm256_loadu_ps(up + i)));
     }
     for (; i < n; i++)
-        out[i] = gate[i] / (1.0f + mica_expf(-gate[i])) * up[i];
+        out[i] = mica_silu_mul_element(gate[i], up[i]);
 }
 
 static void gelu_mul(const float *gate, const float *up, float *out, int64_t n)
@@ -212,10 +206,8 @@ static void gelu_mul(const float *gate, const float *up, float *out, int64_t n)
         __m256 half = _mm256_mul_ps(_mm256_mul_ps(_mm256_set1_ps(0.5f), x), _mm256_add_ps(one, tanh8(inner)));
         _mm256_storeu_ps(out + i, _mm256_mul_ps(half, _mm256_loadu_ps(up + i)));
     }
-    for (; i < n; i++) {
-        float x = gate[i], inner = 0.797884561f * (x * fmaf(0.044715f * x, x, 1.0f));
-        out[i] = ((0.5f * x) * (1.0f + tanh_fixed(inner))) * up[i];
-    }
+    for (; i < n; i++)
+        out[i] = mica_gelu_mul_element(gate[i], up[i]);
 }
 
 MICA_INLINE void rotate8(__m256 u, __m256 v, __m256 c, __m256 s, __m256 *a, __m256 *b)
@@ -250,12 +242,8 @@ static void rope(float *x, const float *cs, int64_t n, bool neox)
             rope_adjacent8(x + 2 * i, c, s);
         }
     }
-    for (; i < half; i++) {
-        float *a = neox ? x + i : x + 2 * i, *b = neox ? x + i + half : x + 2 * i + 1;
-        float u = *a, v = *b, c = cs[i], s = cs[half + i];
-        *a = fmaf(u, c, -(v * s));
-        *b = fmaf(u, s, v * c);
-    }
+    for (; i < half; i++)
+        mica_rope_pair(x, cs, i, half, neox);
 }
 
 /* ---- attention ---- */
@@ -289,7 +277,7 @@ static void softcap(float *s, float cap, int64_t n)
     for (; i + 8 <= n; i += 8)
         _mm256_storeu_ps(s + i, _mm256_mul_ps(c, tanh8(_mm256_div_ps(_mm256_loadu_ps(s + i), c))));
     for (; i < n; i++)
-        s[i] = cap * tanh_fixed(s[i] / cap);
+        s[i] = mica_softcap_element(s[i], cap);
 }
 
 static float exp_sum(float *s, float max, int64_t n)
