@@ -1,0 +1,211 @@
+/* masks.c - how long the masks of a constraint take over a text.
+ *
+ *     masks MODEL CONSTRAINT TEXT [-r REPETITIONS] [-c] [-v]
+ *
+ * CONSTRAINT is a file: a grammar (*.gbnf), else a JSON Schema. TEXT is a file with a text that it allows, or the text's start;
+ * it is cut into the model's tokens, and the mask before each of them is timed. Prints one JSON object: times of compiling in
+ * milliseconds; "cold": a fresh constraint and matcher for each repetition, "warm": the same constraint again, both in
+ * microseconds over all tokens; and the number of tokens. A token that is not in its mask is an error. -c: the thread's
+ * processor time instead of the clock's, for machines that are busy. -v: also the first repetition's cold masks, one line
+ * each. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "constraint/mask.h"
+#include "constraint/schema.h"
+
+typedef struct job {
+    mica_grammar *grammar;
+    mica_token_trie *trie;
+    const mica_vocab *vocab;
+    int32_t *tokens;
+    size_t n_tokens;
+    uint32_t *mask;
+    double *times; /* microseconds, room for all repetitions */
+    size_t n_times;
+} job;
+
+static void check(mica_status status, const mica_error *err)
+{
+    if (status) {
+        fprintf(stderr, "masks: %s\n", err->message);
+        exit(1);
+    }
+}
+
+static char *read_file(const char *path, size_t *length)
+{
+    FILE *f = fopen(path, "rb");
+    long size;
+    if (!f || fseek(f, 0, SEEK_END) || (size = ftell(f)) < 0 || fseek(f, 0, SEEK_SET)) {
+        perror(path);
+        exit(1);
+    }
+    char *data = malloc((size_t)size + 1);
+    if (!data || fread(data, 1, (size_t)size, f) != (size_t)size) {
+        perror(path);
+        exit(1);
+    }
+    fclose(f);
+    *length = (size_t)size;
+    return data;
+}
+
+static mica_grammar *read_grammar(const char *path)
+{
+    size_t length, n = strlen(path);
+    char *text = read_file(path, &length);
+    mica_grammar *g;
+    mica_error err;
+    if (n > 5 && !strcmp(path + n - 5, ".gbnf"))
+        check(mica_grammar_from_gbnf(text, length, &g, &err), &err);
+    else
+        check(mica_grammar_from_schema(text, length, NULL, &g, &err), &err);
+    free(text);
+    return g;
+}
+
+static bool use_cpu_time, verbose;
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(use_cpu_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static double since_us(int64_t start) { return (double)(now_ns() - start) * 1e-3; }
+
+/* The masks of the whole text, one time each. */
+static void run(job *j, mica_masks *masks, mica_matcher *m)
+{
+    mica_error err;
+    for (size_t i = 0; i < j->n_tokens; i++) {
+        char bytes[1024];
+        size_t n = mica_vocab_bytes(j->vocab, j->tokens[i], false, bytes, sizeof bytes), taken;
+        int64_t start = now_ns();
+        check(mica_masks_fill(masks, m, j->mask, NULL, &err), &err);
+        j->times[j->n_times++] = since_us(start);
+        if (verbose)
+            printf("%8.2f us before \"%.*s\"\n", j->times[j->n_times - 1], (int)n, bytes);
+        if (!(j->mask[j->tokens[i] / 32] >> j->tokens[i] % 32 & 1)) {
+            fprintf(stderr, "masks: token %zu of the text (\"%.*s\") is not allowed\n", i, (int)n, bytes);
+            exit(1);
+        }
+        check(mica_matcher_push(m, bytes, n, &taken, &err), &err);
+    }
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static void print_times(job *j, const char *name)
+{
+    double sum = 0;
+    size_t n = j->n_times;
+    for (size_t i = 0; i < n; i++)
+        sum += j->times[i];
+    qsort(j->times, n, sizeof *j->times, compare);
+    printf(", \"%s\": {\"mean_us\": %.2f, \"p50_us\": %.2f, \"p99_us\": %.2f, \"max_us\": %.2f}", name, sum / (double)n,
+           j->times[n / 2], j->times[(n * 99 + 99) / 100 - 1], j->times[n - 1]);
+    j->n_times = 0;
+}
+
+static void run_cold(job *j, int repetitions)
+{
+    double compile = 0, prepare = 0;
+    mica_error err;
+    for (int r = 0; r < repetitions; r++) {
+        mica_automaton *a;
+        mica_masks *masks;
+        mica_matcher *m;
+        int64_t start = now_ns();
+        check(mica_automaton_new(j->grammar, &a, &err), &err);
+        compile += since_us(start);
+        start = now_ns();
+        check(mica_masks_new(a, j->trie, &masks, &err), &err);
+        prepare += since_us(start);
+        check(mica_matcher_new(a, &m, &err), &err);
+        run(j, masks, m);
+        verbose = false;
+        mica_matcher_free(m);
+        mica_masks_free(masks);
+        mica_automaton_free(a);
+    }
+    printf("\"automaton_ms\": %.3f, \"masks_ms\": %.3f", compile / repetitions / 1e3, prepare / repetitions / 1e3);
+    print_times(j, "cold");
+}
+
+static void run_warm(job *j, int repetitions)
+{
+    mica_error err;
+    mica_automaton *a;
+    mica_masks *masks;
+    mica_matcher *m;
+    check(mica_automaton_new(j->grammar, &a, &err), &err);
+    check(mica_masks_new(a, j->trie, &masks, &err), &err);
+    check(mica_matcher_new(a, &m, &err), &err);
+    run(j, masks, m);
+    j->n_times = 0;
+    for (int r = 0; r < repetitions; r++) {
+        mica_matcher_reset(m);
+        run(j, masks, m);
+    }
+    print_times(j, "warm");
+    mica_matcher_free(m);
+    mica_masks_free(masks);
+    mica_automaton_free(a);
+}
+
+int main(int argc, char **argv)
+{
+    int repetitions = 20, option;
+    while ((option = getopt(argc, argv, "r:cv")) != -1) {
+        use_cpu_time |= option == 'c';
+        verbose |= option == 'v';
+        if (option == '?' || (option == 'r' && (repetitions = atoi(optarg)) < 1))
+            optind = argc + 1;
+    }
+    if (argc - optind != 3) {
+        fprintf(stderr, "usage: masks MODEL CONSTRAINT TEXT [-r REPETITIONS] [-c] [-v]\n");
+        return 2;
+    }
+    mica_error err;
+    mica_gguf *gguf;
+    mica_vocab *vocab;
+    size_t length;
+    job j = {0};
+    check(mica_gguf_open(argv[optind], &gguf, &err), &err);
+    check(mica_vocab_load(gguf, NULL, NULL, &vocab, &err), &err);
+    j.vocab = vocab;
+    int64_t start = now_ns();
+    j.grammar = read_grammar(argv[optind + 1]);
+    printf("{\"grammar_ms\": %.3f, ", since_us(start) / 1e3);
+    char *text = read_file(argv[optind + 2], &length);
+    check(mica_vocab_tokenize(vocab, text, length, 0, &j.tokens, &j.n_tokens, &err), &err);
+    start = now_ns();
+    check(mica_token_trie_new(vocab, &j.trie, &err), &err);
+    printf("\"trie_ms\": %.3f, ", since_us(start) / 1e3);
+    j.mask = malloc(MICA_MASK_WORDS(mica_vocab_size(vocab)) * sizeof *j.mask);
+    j.times = malloc(((size_t)repetitions + 1) * (j.n_tokens + 1) * sizeof *j.times);
+    if (!j.mask || !j.times || !j.n_tokens)
+        return 1;
+    run_cold(&j, repetitions);
+    run_warm(&j, repetitions);
+    printf(", \"tokens\": %zu}\n", j.n_tokens);
+    free(text);
+    free(j.tokens);
+    free(j.mask);
+    free(j.times);
+    mica_token_trie_free(j.trie);
+    mica_grammar_free(j.grammar);
+    mica_vocab_free(vocab);
+    mica_gguf_close(gguf);
+    return 0;
+}
