@@ -52,7 +52,7 @@ static double measure(const setup *s, int32_t n, int64_t rows)
         int repeat = 0;
         double start = now_s(), end;
         do {
-            s->kern->matmul[s->quant->type](&m, 0, rows, s->scratch);
+            mica_kernels_multiply(s->kern, &m, 0, rows, s->scratch);
             repeat++;
             end = now_s();
         } while (end - start < 0.02);

@@ -1,14 +1,19 @@
-"""Runs the kernel test on processors that are not at hand: which instructions a machine has must not change a result.
+"""Runs the kernel test, and whole models, on processors that are not at hand: which instructions a machine has must not
+change a result.
 
     python3 tests/emulated.py arm64 --source DIR --work DIR
     python3 tests/emulated.py avx512 --source DIR --work DIR --cc CC
     python3 tests/emulated.py old_x86 --source DIR --work DIR --cc CC --test test_kernels --mica mica
+    python3 tests/emulated.py logits_arm64 --source DIR --work DIR --logits logits
+    python3 tests/emulated.py logits_old_x86 --source DIR --work DIR --logits logits
 
 arm64    builds the kernels with the cross compiler, in one command without any -m flag, and runs them under qemu on cores with
          NEON alone, with dotprod, with dotprod and i8mm, and with wide vector registers
-avx512   builds the AVX-512 kernels over SIMDe, which spells them in AVX2, and runs them on this machine
+avx512   builds the AVX-VNNI and AVX-512 kernels over SIMDe, which spells them in AVX2, and runs them on this machine
 old_x86  runs the program and the kernel test of this build under qemu on a processor without AVX and on one with AVX2 but
          without AVX-512: no instruction may be met that the processor lacks
+logits_* compares the hashes of all logits of the tiny models in tests/data and of a random model of each weight type, each with
+         every cache type (tests/logits.c), between this machine and the emulated ones
 
 Each run must report as emulated exactly the sets that it is for. Exit status 77 (skipped) where a tool is missing. Emulation
 shows that results are right; it says nothing about speed.
@@ -98,7 +103,7 @@ def arm64(args):
     test = os.path.join(args.work, "test_kernels_arm64")
     build([cc, *FLAGS, *includes(args.source), "-o", test, "-Wall", "-Wextra", "-Werror",
            *sources(args.source, "src/kern/*.c", "src/kern/*/*.c", "src/quant/*.c", "src/base/error.c",
-                    "tests/unit/test_kernels.c"), "-lcmocka", "-lm"])
+                    "src/base/buf.c", "tests/unit/test_kernels.c"), "-lcmocka", "-lm"])
     for cpu, sets in (("cortex-a53", ["neon"]), ("cortex-a76", ["neon", "neon_dotprod"]),
                       ("max", ["neon", "neon_dotprod", "neon_i8mm"]),
                       ("max,sve-default-vector-length=32", ["neon", "neon_dotprod", "neon_i8mm"])):
@@ -118,13 +123,13 @@ def avx512(args):
         objects.append(os.path.join(args.work, os.path.basename(source) + ".o"))
         build([args.cc, *FLAGS, *SHIMMED, f"-I{shim}", *includes(args.source), "-c", source, "-o", objects[-1]])
     code = subprocess.run(["objdump", "-d", *objects], stdout=subprocess.PIPE, check=True, universal_newlines=True).stdout
-    if "%zmm" in code:
-        fail("the kernels over SIMDe contain AVX-512 instructions: nothing is emulated")
+    if "%zmm" in code or "vpdpbusd" in code:
+        fail("the kernels over SIMDe contain the instructions themselves: nothing is emulated")
     test = os.path.join(args.work, "test_kernels_avx512")
     build([args.cc, *FLAGS, *includes(args.source), "-o", test, *objects, os.path.join(shim, "cpu.c"),
-           *sources(args.source, "src/kern/kern.c", "src/kern/ref/*.c", "src/quant/*.c", "src/base/error.c",
-                    "tests/unit/test_kernels.c"), "-lcmocka", "-lm"])
-    check_sets([test], "avx512:SIMDe", ["avx512"])
+           *sources(args.source, "src/kern/kern.c", "src/kern/check.c", "src/kern/ref/*.c", "src/quant/*.c", "src/base/error.c",
+                    "src/base/buf.c", "tests/unit/test_kernels.c"), "-lcmocka", "-lm"])
+    check_sets([test], "avxvnni,avx512:SIMDe", ["avxvnni", "avx512"])
 
 
 def check_canary(args, qemu):
@@ -161,14 +166,64 @@ def old_x86(args):
     check_sets([qemu, "-cpu", "Haswell", args.test], "qemu Haswell", ["avx2"])
 
 
+def hashes(command, kernels):
+    """The lines of tests/logits.c by model, cache type and prompt; the set that ran must be `kernels`, if that is given."""
+    code, output = run(command)
+    lines = output.splitlines()
+    if code or not lines or not lines[0].startswith("kernels "):
+        fail(f"{' '.join(command)}: exit status {code}\n{output}")
+    if kernels and lines[0] != f"kernels {kernels}":
+        fail(f"{' '.join(command)}: {lines[0]}, not {kernels}")
+    return dict(line.rsplit(": ", 1) for line in lines[1:])
+
+
+def compare_logits(args, machines):
+    """machines: (name, command of the program there, the set it must choose)"""
+    folder = os.path.join(args.work, "models")
+    os.makedirs(folder, exist_ok=True)
+    build([args.logits, "write", folder])
+    files = sources(args.source, "tests/data/tiny/*.gguf") + sources(folder, "random-*.gguf")
+    want = hashes([args.logits, "hash", "best", *files], None)
+    caches = {key.split()[1] for key in want}
+    if len(want) < 3 * len(files) / 2 or len(set(want.values())) != len(want) or caches != {"F16", "Q8_0", "Q4_0"}:
+        fail(f"these are no hashes of {len(files)} models in three cache types:\n{want}")
+    for name, command, kernels in machines:
+        got = hashes([*command, "hash", "best", *files], kernels)
+        wrong = [f"{key}: {want.get(key)} here, {got.get(key)} there" for key in sorted({*want, *got})
+                 if want.get(key) != got.get(key)]
+        if wrong:
+            fail(f"logits on {name} ({kernels}) differ from those here:\n" + "\n".join(wrong))
+        print(f"passed: {kernels} on {name}: {len(got)} hashes of logits, {len(files)} models, equal to those here", flush=True)
+
+
+def logits_arm64(args):
+    cc = tool("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu")
+    qemu = tool("qemu-aarch64-static", "qemu-user-static")
+    if not can_link(cc, args.work, "#include <utf8proc.h>", "-lutf8proc"):
+        skip("utf8proc is not here for arm64 (Debian: libutf8proc-dev:arm64)")
+    program = os.path.join(args.work, "logits_arm64")
+    build([cc, *FLAGS, *includes(args.source), "-o", program, os.path.join(args.source, "tests/logits.c"),
+           *sources(args.source, "src/base/*.c", "src/quant/*.c", "src/kern/*.c", "src/kern/*/*.c", "src/model/*.c",
+                    "src/model/*/*.c"), "-lutf8proc", "-lm", "-lpthread"])
+    compare_logits(args, [(f"qemu {cpu}", [qemu, "-cpu", cpu, program], kernels) for cpu, kernels in
+                          (("cortex-a53", "neon"), ("cortex-a76", "neon_dotprod"), ("max", "neon_i8mm"))])
+
+
+def logits_old_x86(args):
+    qemu = tool("qemu-x86_64-static", "qemu-user-static")
+    compare_logits(args, [("qemu Nehalem", [qemu, "-cpu", "Nehalem", args.logits], "portable")])
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=("arm64", "avx512", "old_x86"))
-    for name in ("source", "work", "cc", "test", "mica"):
+    runs = {"arm64": arm64, "avx512": avx512, "old_x86": old_x86, "logits_arm64": logits_arm64,
+            "logits_old_x86": logits_old_x86}
+    parser.add_argument("what", choices=sorted(runs))
+    for name in ("source", "work", "cc", "test", "mica", "logits"):
         parser.add_argument(f"--{name}")
     args = parser.parse_args()
     os.makedirs(args.work, exist_ok=True)
-    {"arm64": arm64, "avx512": avx512, "old_x86": old_x86}[args.what](args)
+    runs[args.what](args)
 
 
 main()

@@ -18,6 +18,13 @@ bool mica_cpu_has_avx2(void)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
 }
 
+bool mica_cpu_has_avx_vnni(void) /* asked of the CPU for the same reason */
+{
+    unsigned last, a, b, c, d;
+    return mica_cpu_has_avx2() && __get_cpuid_count(7, 0, &last, &b, &c, &d) && last >= 1 &&
+           __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 4);
+}
+
 bool mica_cpu_has_avx512_vnni(void)
 {
     return mica_cpu_has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

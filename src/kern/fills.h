@@ -6,8 +6,9 @@
 void mica_kernels_fill_portable(mica_kernels *k);
 
 #if defined(__x86_64__)
-#define MICA_ISA_NAMES "portable, avx2, avx512"
+#define MICA_ISA_NAMES "portable, avx2, avxvnni, avx512"
 void mica_kernels_fill_avx2(mica_kernels *k);
+void mica_kernels_fill_avxvnni(mica_kernels *k);
 void mica_kernels_fill_avx512(mica_kernels *k);
 #elif defined(__aarch64__)
 #define MICA_ISA_NAMES "portable, neon, neon_dotprod, neon_i8mm"

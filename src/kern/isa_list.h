@@ -2,6 +2,7 @@
 ISA("portable", mica_cpu_always, mica_kernels_fill_portable)
 #if defined(__x86_64__)
 ISA("avx2", mica_cpu_has_avx2, mica_kernels_fill_avx2)
+ISA("avxvnni", mica_cpu_has_avx_vnni, mica_kernels_fill_avxvnni)
 ISA("avx512", mica_cpu_has_avx512_vnni, mica_kernels_fill_avx512)
 #elif defined(__aarch64__)
 ISA("neon", mica_cpu_always, mica_kernels_fill_neon)

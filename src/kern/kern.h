@@ -2,12 +2,14 @@
  *
  * Every entry gives the same bits in every set (docs/numerics.md). The portable set (ref/) is the definition; an instruction set
  * fills what it does better and takes the rest from the level below, so every entry falls back alone, and
- * mica_kernels_describe() says which did. Tests compare each entry with the portable one by memcmp.
+ * mica_kernels_describe() says which did. Tests compare each entry with the portable one by memcmp, and opening a model does so
+ * on a few numbers (check.c).
  *
  * Conventions: n, k count elements; rows are weight rows; pointers do not overlap unless said; no entry allocates.
  */
 #ifndef MICA_KERN_KERN_H
 #define MICA_KERN_KERN_H
+#include "base/buf.h"
 #include "base/error.h"
 #include "quant/quant.h"
 
@@ -39,14 +41,19 @@ typedef void (*mica_matmul_fn)(const mica_matmul *m, int64_t r0, int64_t r1, voi
 #define MICA_MATMUL_SCRATCH (64 * 1024)
 #define MICA_MAX_K 131072 /* longest row: bounded so that no int32 block sum can overflow and scratch suffices */
 
+/* Tokens from which expanding weights into a tile pays: measured on x86 (docs/performance.md), taken over on ARM. */
+#define MICA_GEMM_FROM 3
+
+/** A new entry that is no product needs a row in entries.h as well. */
 typedef struct mica_kernels {
-    const char *name;
+    const char *name; /* of the set that was chosen */
 
     /* q, d and sum of one token, see mica_act; k is a multiple of 32 or 256 */
     void (*quantize32)(const float *x, int64_t k, int8_t *q, float *d, int16_t *sum);
     void (*quantize256)(const float *x, int64_t k, int8_t *q, float *d, int16_t *sum);
 
-    mica_matmul_fn matmul[MICA_TYPE_COUNT]; /* by weight type */
+    /* By weight type: meant for fewer tokens than MICA_GEMM_FROM, and for as many or more; right for any number */
+    mica_matmul_fn gemv[MICA_TYPE_COUNT], gemm[MICA_TYPE_COUNT];
 
     /* A row of the KV cache to floats, by its type: F16, Q8_0, Q4_0; NULL for others. Blocks are whole. */
     void (*widen[MICA_TYPE_COUNT])(const void *in, float *out, int64_t n);
@@ -84,13 +91,25 @@ typedef struct mica_isa {
 size_t mica_isa_count(void);
 const mica_isa *mica_isa_at(size_t i); /* 0 is "portable"; the last supported one is the default */
 
-/** Fills the table for the set `name` (NULL: best supported) and checks it against the portable set on a few blocks, so that a
- * wrong feature flag is an error and not garbage. */
+/** Fills the table for the set `name` (NULL: best supported). MICA_BAD_KERNELS if there is none, or this CPU cannot run it. */
 mica_status mica_kernels_choose(const char *name, mica_kernels *k, mica_error *err);
 
-/** The set that an entry of the table came from: compares pointers with those of each set. */
-const char *mica_kernels_matmul_origin(const mica_kernels *k, mica_type type);
+/** Compares every entry that is not the portable one with it on a few numbers, products for the weight types in `types`
+ * ([MICA_TYPE_COUNT]; NULL: all), so that a wrong feature flag or a faulty CPU is an error and not garbage. Takes well below a
+ * millisecond for the types of one model. */
+mica_status mica_kernels_check(const mica_kernels *k, const bool *types, mica_error *err);
 
+/** Which set the entry at `offset` of the table came from: found by comparing pointers. NULL if from none of this build. */
+const char *mica_kernels_origin(const mica_kernels *k, size_t offset);
+
+/** One line for each group of entries but the products: which set does what. */
+void mica_kernels_describe(const mica_kernels *k, mica_buf *buf);
+
+/** Rows [r0, r1) for all tokens of `m`, with the entry for as many. */
+static inline void mica_kernels_multiply(const mica_kernels *k, const mica_matmul *m, int64_t r0, int64_t r1, void *scratch)
+{
+    (m->x->n < MICA_GEMM_FROM ? k->gemv : k->gemm)[m->quant->type](m, r0, r1, scratch);
+}
 
 /** Elements in an activation block for weights of this format: 32, 256 or 1 (floats). */
 static inline int32_t mica_act_block(const mica_quant *quant) { return quant->block_weights; }

@@ -1,4 +1,5 @@
-/* cpu.c - in place of src/kern/cpu.c where the AVX-512 kernels are compiled for an emulation: what has AVX2 "has" AVX-512. */
+/* cpu.c - in place of src/kern/cpu.c where kernels are compiled for an emulation: what has AVX2 "has" AVX-VNNI
+ * and AVX-512. */
 #include "kern/cpu.h"
 
 bool mica_cpu_always(void) { return true; }
@@ -8,5 +9,7 @@ bool mica_cpu_has_avx2(void)
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
+
+bool mica_cpu_has_avx_vnni(void) { return mica_cpu_has_avx2(); }
 
 bool mica_cpu_has_avx512_vnni(void) { return mica_cpu_has_avx2(); }

@@ -1,5 +1,5 @@
-/* immintrin.h - stands in for the compiler's: the intrinsics of AVX-512 from SIMDe, so that its kernels run where there is only
- * AVX2 (tests/emulated.py). The compiler must be given AVX2, FMA and F16C: SIMDe's own replacement of fma rounds twice. */
+/* immintrin.h - stands in for the compiler's: the intrinsics of AVX-512 and AVX-VNNI from SIMDe, so that such kernels run where
+ * there is only AVX2 (tests/emulated.py). The compiler must be given AVX2, FMA and F16C: SIMDe's own replacement of fma rounds twice. */
 #ifndef MICA_TESTS_SIMDE_IMMINTRIN_H
 #define MICA_TESTS_SIMDE_IMMINTRIN_H
 #if !defined(__FMA__) || !defined(__F16C__) || defined(__AVX512F__)
@@ -11,6 +11,11 @@
 #include <stdint.h>
 #include <string.h>
 
+#undef _mm256_dpbusd_avx_epi32
+#define _mm256_dpbusd_avx_epi32 simde_mm256_dpbusd_epi32 /* the same in the encoding of AVX-VNNI */
+#undef _mm256_dpbusd_epi32
+#define _mm256_dpbusd_epi32 simde_mm256_dpbusd_epi32
+
 /* What SIMDe 0.7.4 (Debian 12) lacks, on arrays. A kernel that uses another such intrinsic fails to compile: "inlining failed
  * in call to always_inline _mm512_...". */
 typedef union emulated_512 {
@@ -20,6 +25,9 @@ typedef union emulated_512 {
     __m256 f256[2];
     __m256i i256[2];
     float lane[16];
+    uint32_t word[16];
+    uint64_t pair[8];
+    __m128i i128[4];
 } emulated_512;
 
 static inline simde__m512 emulated_maskz_loadu_ps(uint16_t mask, const float *p)
@@ -98,5 +106,62 @@ static inline simde__m512 emulated_shuffle_f32x4(simde__m512 a, simde__m512 b, i
 }
 #undef _mm512_shuffle_f32x4
 #define _mm512_shuffle_f32x4 emulated_shuffle_f32x4
+
+/* The 4 bytes at `base` + each lane of `place`. */
+static inline simde__m512i emulated_i32gather_epi32(simde__m512i place, const void *base)
+{
+    emulated_512 v = {.i = place}, r;
+    for (int i = 0; i < 16; i++)
+        memcpy(&r.word[i], (const char *)base + (int32_t)v.word[i], 4);
+    return r.i;
+}
+#undef _mm512_i32gather_epi32
+#define _mm512_i32gather_epi32(place, base, scale) emulated_i32gather_epi32(place, base)
+
+static inline simde__m512i emulated_mask_broadcast_i32x4(simde__m512i a, uint16_t mask, __m128i b)
+{
+    emulated_512 r = {.i = a}, x = {.i128 = {b, b, b, b}};
+    for (int i = 0; i < 16; i++)
+        if (mask >> i & 1)
+            r.word[i] = x.word[i];
+    return r.i;
+}
+#undef _mm512_mask_broadcast_i32x4
+#define _mm512_mask_broadcast_i32x4 emulated_mask_broadcast_i32x4
+
+static inline __m256i emulated_cvtepi32_epi16(simde__m512i a)
+{
+    emulated_512 v = {.i = a};
+    uint16_t r[16];
+    for (int i = 0; i < 16; i++)
+        r[i] = (uint16_t)v.word[i];
+    return _mm256_loadu_si256((const __m256i *)(const void *)r);
+}
+#undef _mm512_cvtepi32_epi16
+#define _mm512_cvtepi32_epi16 emulated_cvtepi32_epi16
+
+static inline simde__m512i emulated_unpack_epi32(simde__m512i a, simde__m512i b, int high)
+{
+    emulated_512 x = {.i = a}, y = {.i = b}, r;
+    for (int i = 0; i < 16; i++)
+        r.word[i] = (i & 1 ? y : x).word[(i & ~3) + 2 * high + (i & 2) / 2];
+    return r.i;
+}
+#undef _mm512_unpacklo_epi32
+#define _mm512_unpacklo_epi32(a, b) emulated_unpack_epi32(a, b, 0)
+#undef _mm512_unpackhi_epi32
+#define _mm512_unpackhi_epi32(a, b) emulated_unpack_epi32(a, b, 1)
+
+static inline simde__m512i emulated_unpack_epi64(simde__m512i a, simde__m512i b, int high)
+{
+    emulated_512 x = {.i = a}, y = {.i = b}, r;
+    for (int i = 0; i < 8; i++)
+        r.pair[i] = (i & 1 ? y : x).pair[(i & ~1) + high];
+    return r.i;
+}
+#undef _mm512_unpacklo_epi64
+#define _mm512_unpacklo_epi64(a, b) emulated_unpack_epi64(a, b, 0)
+#undef _mm512_unpackhi_epi64
+#define _mm512_unpackhi_epi64(a, b) emulated_unpack_epi64(a, b, 1)
 
 #endif

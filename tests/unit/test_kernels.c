@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <cmocka.h>
 
 #include "base/rng.h"
@@ -35,12 +36,21 @@ static bool same(const float *a, const float *b, int64_t n)
     return true;
 }
 
-/* MICA_EMULATED names the emulator that this run is under, or is SET:EMULATOR where it serves one set (tests/emulated.py). */
+/* Whether `set` is in the list "avxvnni,avx512:EMULATOR". */
+static bool emulates(const char *list, const char *set)
+{
+    size_t n = strlen(set);
+    for (const char *p = list; *p && *p != ':'; p += strcspn(p, ",:"), p += *p == ',')
+        if (strncmp(p, set, n) == 0 && (p[n] == ',' || p[n] == ':'))
+            return true;
+    return false;
+}
+
+/* MICA_EMULATED names the emulator that this run is under, or is SET,...:EMULATOR where it serves some sets. */
 static void report_run(const char *set)
 {
     const char *by = getenv("MICA_EMULATED"), *colon = by ? strchr(by, ':') : NULL;
-    size_t n = strlen(set);
-    if (by && (!colon || (strncmp(by, set, n) == 0 && by[n] == ':')))
+    if (by && (!colon || emulates(by, set)))
         print_message("%s: emulated (%s)\n", set, colon ? colon + 1 : by);
     else
         print_message("%s: native\n", set);
@@ -166,13 +176,18 @@ static void check_matmul(const mica_kernels *k, const mica_kernels *ref, const m
     mica_matmul m = {.quant = quant, .w = w, .row_bytes = mica_quant_bytes(quant, (size_t)cols), .x = &a.act, .out = want,
                      .out_stride = rows + 3};
     int64_t split = rows / 3; /* any split of the rows gives the same */
-    ref->matmul[quant->type](&m, 0, rows, scratch);
+    ref->gemm[quant->type](&m, 0, rows, scratch);
     m.out = got;
-    k->matmul[quant->type](&m, 0, split, scratch);
-    k->matmul[quant->type](&m, split, rows, scratch);
-    if (!same(got, want, (int64_t)total))
-        fail_msg("%s %s: %lld x %lld, %d tokens, kind %d differs from portable", k->name, quant->name, (long long)rows,
-                 (long long)cols, n, kind);
+    for (int few = 0; few < 2; few++) { /* both are right for any number of tokens */
+        mica_matmul_fn product = (few ? k->gemv : k->gemm)[quant->type];
+        product(&m, 0, split, scratch);
+        product(&m, split, rows, scratch);
+        if (!same(got, want, (int64_t)total))
+            fail_msg("%s %s %s: %lld x %lld, %d tokens, kind %d differs from portable", k->name, few ? "gemv" : "gemm",
+                     quant->name, (long long)rows, (long long)cols, n, kind);
+        for (int64_t i = 0; i < (int64_t)n * (rows + 3); i++)
+            got[i] = 123.0f;
+    }
     free(w);
     free(got);
     free(want);
@@ -377,15 +392,198 @@ static void test_choosing(void **state)
     assert_non_null(strstr(err.message, "portable"));
     assert_int_equal(mica_kernels_choose(NULL, &k, &err), MICA_OK);
     for (uint32_t type = 0; type < MICA_TYPE_COUNT; type++)
-        assert_int_equal(mica_quant_of(type) != NULL, k.matmul[type] != NULL);
+        assert_true((mica_quant_of(type) != NULL) == (k.gemv[type] != NULL && k.gemm[type] != NULL));
+}
+
+/* ---- the self-check ---- */
+
+static void accepted(const mica_kernels *k, const mica_kernels *ref)
+{
+    (void)ref;
+    mica_error err;
+    if (mica_kernels_check(k, NULL, &err))
+        fail_msg("%s", err.message);
+}
+
+static void test_check_accepts(void **state)
+{
+    (void)state;
+    each_set(accepted);
+}
+
+/* Wrong in one element, as a faulty CPU would be. */
+static const mica_kernels *right;
+
+static void wrong_rmsnorm(const float *x, const float *w, float eps, float *out, int64_t n)
+{
+    right->rmsnorm(x, w, eps, out, n);
+    out[n - 1] = nextafterf(out[n - 1], 9.0f);
+}
+static void wrong_add(float *x, const float *y, int64_t n) { right->add(x, y, n - 1); }
+static void wrong_scale(float *x, float a, int64_t n) { right->scale(x, a, n - 1); }
+static void wrong_silu_mul(const float *gate, const float *up, float *out, int64_t n) { right->silu_mul(up, gate, out, n); }
+static void wrong_gelu_mul(const float *gate, const float *up, float *out, int64_t n) { right->silu_mul(gate, up, out, n); }
+static void wrong_quantize32(const float *x, int64_t k, int8_t *q, float *d, int16_t *sum)
+{
+    right->quantize32(x, k, q, d, sum);
+    sum[k / 16 - 1]++;
+}
+static void wrong_quantize256(const float *x, int64_t k, int8_t *q, float *d, int16_t *sum)
+{
+    right->quantize256(x, k, q, d, sum);
+    q[k - 1]++;
+}
+static void wrong_rope(float *x, const float *cs, int64_t n, bool neox) { right->rope(x, cs, n, neox || true); }
+static void wrong_qk(const float *q, const float *k, int64_t n_t, int64_t dim, float scale, float *s)
+{
+    right->qk(q, k, n_t, dim, scale, s);
+    s[n_t - 1] = 0.0f;
+}
+static void wrong_softcap(float *s, float cap, int64_t n) { right->softcap(s, nextafterf(cap, 9.0f), n); }
+static float wrong_max(const float *x, int64_t n) { return x[n - 1]; }
+static float wrong_exp_sum(float *s, float max, int64_t n) { return right->exp_sum(s, max, n - 1); }
+static void wrong_pv(float *o, float alpha, const float *p, const float *v, int64_t n_t, int64_t dim)
+{
+    right->pv(o, alpha, p, v, n_t - 1, dim);
+}
+static void wrong_f32_to_f16(const float *in, uint16_t *out, int64_t n)
+{
+    right->f32_to_f16(in, out, n);
+    out[n - 1] ^= 1;
+}
+static void wrong_widen(const void *in, float *out, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        out[i] = ((const uint8_t *)in)[i];
+}
+static void wrong_product(const mica_matmul *m, int64_t r0, int64_t r1, void *scratch)
+{
+    (m->x->n == 1 ? right->gemv : right->gemm)[m->quant->type](m, r0, r1, scratch);
+    float *last = &m->out[(m->x->n - 1) * m->out_stride + r1 - 1];
+    *last = nextafterf(*last, 1e9f);
+}
+
+static void refused(const mica_kernels *k, const bool *types, const char *kernel)
+{
+    mica_error err;
+    if (mica_kernels_check(k, types, &err) != MICA_BAD_KERNELS)
+        fail_msg("a wrong %s was accepted", kernel);
+    if (!strstr(err.message, kernel) || !strstr(err.message, k->name))
+        fail_msg("a wrong %s of %s is reported as: %s", kernel, k->name, err.message);
+}
+
+static void wrong_entries(const mica_kernels *k, const mica_kernels *ref)
+{
+    (void)ref;
+    right = k;
+#define WRONG(entry, function, name)      \
+    {                                     \
+        mica_kernels copy = *k;           \
+        copy.entry = function;            \
+        refused(&copy, NULL, name);       \
+    }
+#define WRONG_NAMED(entry) WRONG(entry, wrong_##entry, #entry)
+    WRONG_NAMED(rmsnorm) WRONG_NAMED(add) WRONG_NAMED(scale) WRONG_NAMED(silu_mul) WRONG_NAMED(gelu_mul)
+    WRONG_NAMED(quantize32) WRONG_NAMED(quantize256) WRONG_NAMED(rope) WRONG_NAMED(qk) WRONG_NAMED(softcap) WRONG_NAMED(max)
+    WRONG_NAMED(exp_sum) WRONG_NAMED(pv) WRONG_NAMED(f32_to_f16)
+    WRONG(widen[MICA_TYPE_F16], wrong_widen, "F16") WRONG(widen[MICA_TYPE_Q8_0], wrong_widen, "Q8_0")
+    WRONG(widen[MICA_TYPE_Q4_0], wrong_widen, "Q4_0")
+    for (uint32_t type = 0; type < MICA_TYPE_COUNT; type++) {
+        if (!mica_quant_of(type))
+            continue;
+        WRONG(gemv[type], wrong_product, "gemv") WRONG(gemm[type], wrong_product, "gemm")
+        WRONG(gemm[type], wrong_product, mica_quant_of(type)->name)
+    }
+}
+
+static void test_check_refuses(void **state)
+{
+    (void)state;
+    each_set(wrong_entries);
+}
+
+/* Only the weight types that a model has are tried. */
+static void test_check_types(void **state)
+{
+    (void)state;
+    mica_kernels k;
+    mica_error err;
+    bool types[MICA_TYPE_COUNT] = {[MICA_TYPE_Q8_0] = true};
+    assert_int_equal(mica_kernels_choose("portable", &k, &err), MICA_OK);
+    mica_kernels portable = k;
+    right = &portable;
+    k.gemm[MICA_TYPE_Q4_K] = wrong_product;
+    assert_int_equal(mica_kernels_check(&k, types, &err), MICA_OK);
+    types[MICA_TYPE_Q4_K] = true;
+    refused(&k, types, "Q4_K");
+}
+
+static double now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
+/* Not a measurement of speed: a check that took milliseconds would be felt at every start. */
+static void check_time(const mica_kernels *k, const mica_kernels *ref)
+{
+    (void)ref;
+    mica_error err;
+    bool types[MICA_TYPE_COUNT] = {[MICA_TYPE_F32] = true, [MICA_TYPE_Q4_K] = true, [MICA_TYPE_Q6_K] = true};
+    double best = 1e9;
+    for (int i = 0; i < 20; i++) {
+        double start = now_us();
+        assert_int_equal(mica_kernels_check(k, types, &err), MICA_OK);
+        best = fmin(best, now_us() - start);
+    }
+    print_message("%s: the self-check takes %.0f us for a Q4_K_M model\n", k->name, best);
+}
+
+static void test_check_time(void **state)
+{
+    (void)state;
+    each_set(check_time);
+}
+
+/* What is said about a table is what is in it. */
+static void test_origins(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < mica_isa_count(); i++) {
+        mica_kernels k, level;
+        mica_error err;
+        if (!mica_isa_at(i)->supported())
+            continue;
+        memset(&level, 0, sizeof level);
+        mica_isa_at(i)->fill(&level);
+        assert_int_equal(mica_kernels_choose(mica_isa_at(i)->name, &k, &err), MICA_OK);
+        for (size_t offset = sizeof k.name; offset < sizeof k; offset += sizeof k.add) {
+            static const char none[sizeof k.add];
+            const char *origin = mica_kernels_origin(&k, offset);
+            bool has = memcmp((char *)&k + offset, none, sizeof none) != 0;
+            bool own = memcmp((char *)&level + offset, none, sizeof none) != 0;
+            assert_true(has == (origin != NULL));
+            assert_true(own == (origin && strcmp(origin, k.name) == 0));
+        }
+        mica_buf buf;
+        mica_buf_init(&buf, 1 << 16);
+        mica_kernels_describe(&k, &buf);
+        char norms[80];
+        snprintf(norms, sizeof norms, ": %s (rmsnorm", mica_kernels_origin(&k, offsetof(mica_kernels, rmsnorm)));
+        assert_non_null(strstr(buf.data, norms));
+        assert_non_null(strstr(buf.data, "widen Q8_0"));
+        mica_buf_free(&buf);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_matmul), cmocka_unit_test(test_elementwise), cmocka_unit_test(test_quantisation),
-        cmocka_unit_test(test_halves), cmocka_unit_test(test_rope),        cmocka_unit_test(test_attention),
-        cmocka_unit_test(test_choosing),
+        cmocka_unit_test(test_halves), cmocka_unit_test(test_rope), cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_choosing), cmocka_unit_test(test_check_accepts), cmocka_unit_test(test_check_refuses),
+        cmocka_unit_test(test_check_types), cmocka_unit_test(test_check_time), cmocka_unit_test(test_origins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

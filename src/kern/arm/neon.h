@@ -8,12 +8,6 @@
     F(Q4_0, q4_0) F(Q4_1, q4_1) F(Q5_0, q5_0) F(Q5_1, q5_1) F(Q8_0, q8_0) F(IQ4_NL, iq4_nl) \
     F(Q2_K, q2_k) F(Q3_K, q3_k) F(Q4_K, q4_k) F(Q5_K, q5_k) F(Q6_K, q6_k) F(IQ4_XS, iq4_xs)
 
-/** The products with FEAT_DotProd, which the set with FEAT_I8MM keeps for few tokens. */
-#define NEON_DECLARE(type, name) \
-    void mica_neon_dotprod_matmul_##name(const mica_matmul *m, int64_t r0, int64_t r1, void *scratch);
-NEON_FORMATS(NEON_DECLARE)
-#undef NEON_DECLARE
-
 void mica_neon_fill_matmul(mica_kernels *k);
 void mica_neon_fill_float(mica_kernels *k);
 

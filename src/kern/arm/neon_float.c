@@ -75,8 +75,8 @@ static void matmul_float(const mica_matmul *m, int64_t r0, int64_t r1, void *scr
 
 void mica_neon_fill_float(mica_kernels *k)
 {
-    k->matmul[MICA_TYPE_F32] = matmul_float;
-    k->matmul[MICA_TYPE_F16] = matmul_float;
-    k->matmul[MICA_TYPE_BF16] = matmul_float;
+    k->gemv[MICA_TYPE_F32] = k->gemm[MICA_TYPE_F32] = matmul_float;
+    k->gemv[MICA_TYPE_F16] = k->gemm[MICA_TYPE_F16] = matmul_float;
+    k->gemv[MICA_TYPE_BF16] = k->gemm[MICA_TYPE_BF16] = matmul_float;
 }
 #endif

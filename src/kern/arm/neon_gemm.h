@@ -15,9 +15,6 @@
 #define TILES 2 /* a panel of the rows: 512 weights; with the tokens' bytes it stays in an L1 cache of 32 KiB */
 _Static_assert(TILES * sizeof(struct tile) <= MICA_MATMUL_SCRATCH, "the panel is in the caller's scratch memory");
 
-/* Tokens from which expanding a tile pays. As on x86: there has been no measurement on ARM, an emulator cannot make one. */
-#define GEMM_FROM 3
-
 typedef struct tokens { /* the activations computed together */
     const int8_t *q[TOKENS];
     const float *d[TOKENS];
@@ -54,12 +51,14 @@ MICA_INLINE void fill_scales(const neon_format *f, struct tile *t, const rows8 *
 }
 
 /* Expands `parts` * 32 weights from weight `k` on. */
-MICA_INLINE void fill_tile(const neon_format *f, struct tile *t, const rows8 *rows, int64_t k, int parts)
+MICA_INLINE void fill_tile(const neon_format *f, struct tile *t, const rows8 *rows, size_t row_bytes, int64_t k, int parts)
 {
     const int8x16_t bias = vdupq_n_s8((int8_t)f->bias);
     for (int j = 0; j < parts; j++) {
         size_t offset = (size_t)((k + 32 * j) / f->block) * (size_t)f->bytes;
         int8x16x2_t w[ROWS];
+        if (f->block == 32 || j == 0)
+            prefetch_next(rows, row_bytes, offset, (size_t)f->bytes);
         UNROLL for (int i = 0; i < ROWS; i++) {
             w[i] = f->unpack(rows->row[i] + offset, f->block == 32 ? 0 : j);
             if (f->bias)
@@ -143,7 +142,7 @@ MICA_INLINE void gemm(const neon_format *f, const mica_matmul *m, int64_t r0, in
         for (int64_t k0 = 0; k0 < k_end; k0 += 256 * TILES) {
             int64_t k1 = k_end - k0 < 256 * TILES ? k_end : k0 + 256 * TILES;
             for (int64_t k = k0; k < k1; k += 256)
-                fill_tile(f, tiles + (k - k0) / 256, &rows, k, k1 - k < 256 ? (int)(k1 - k) / 32 : 8);
+                fill_tile(f, tiles + (k - k0) / 256, &rows, m->row_bytes, k, k1 - k < 256 ? (int)(k1 - k) / 32 : 8);
             int32_t t = 0;
             for (; t + TOKENS <= m->x->n; t += TOKENS)
                 panel_tokens(f, m, tiles, k0, k1, t, TOKENS, r, rows.n);

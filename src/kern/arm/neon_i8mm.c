@@ -127,13 +127,10 @@ MICA_INLINE void tile_256(const neon_format *f, const struct tile *t, const toke
         acc[i] = join_256(f, t, x, i, k, rows_of(&total[i / 2], i % 2), acc[i]);
 }
 
-#define MATMUL(type, name)                                                                 \
-    static void matmul_##name(const mica_matmul *m, int64_t r0, int64_t r1, void *scratch) \
-    {                                                                                      \
-        if (m->x->n < GEMM_FROM)                                                           \
-            mica_neon_dotprod_matmul_##name(m, r0, r1, scratch);                           \
-        else                                                                               \
-            gemm(&format_##name, m, r0, r1, scratch);                                      \
+#define MATMUL(type, name)                                                               \
+    static void gemm_##name(const mica_matmul *m, int64_t r0, int64_t r1, void *scratch) \
+    {                                                                                    \
+        gemm(&format_##name, m, r0, r1, scratch);                                        \
     }
 NEON_FORMATS(MATMUL)
 #undef MATMUL
@@ -142,7 +139,7 @@ MICA_TARGET_END
 
 void mica_kernels_fill_neon_i8mm(mica_kernels *k)
 {
-#define FILL(type, name) k->matmul[MICA_TYPE_##type] = matmul_##name;
+#define FILL(type, name) k->gemm[MICA_TYPE_##type] = gemm_##name;
     NEON_FORMATS(FILL)
 #undef FILL
 }

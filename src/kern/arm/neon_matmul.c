@@ -92,20 +92,24 @@ MICA_INLINE void tile_256(const neon_format *f, const struct tile *t, const toke
         acc[i] = join_256(f, t, x, i, k, reduce8(v[i]), acc[i]);
 }
 
-#define MATMUL(type, name)                                                                 \
-    static void matmul_##name(const mica_matmul *m, int64_t r0, int64_t r1, void *scratch) \
-    {                                                                                      \
-        if (m->x->n < GEMM_FROM)                                                           \
-            gemv(&format_##name, m, r0, r1);                                               \
-        else                                                                               \
-            gemm(&format_##name, m, r0, r1, scratch);                                      \
+#define MATMUL(type, name)                                                               \
+    static void gemv_##name(const mica_matmul *m, int64_t r0, int64_t r1, void *scratch) \
+    {                                                                                    \
+        (void)scratch;                                                                   \
+        gemv(&format_##name, m, r0, r1);                                                 \
+    }                                                                                    \
+    static void gemm_##name(const mica_matmul *m, int64_t r0, int64_t r1, void *scratch) \
+    {                                                                                    \
+        gemm(&format_##name, m, r0, r1, scratch);                                        \
     }
 NEON_FORMATS(MATMUL)
 #undef MATMUL
 
 void mica_neon_fill_matmul(mica_kernels *k)
 {
-#define FILL(type, name) k->matmul[MICA_TYPE_##type] = matmul_##name;
+#define FILL(type, name)                     \
+    k->gemv[MICA_TYPE_##type] = gemv_##name; \
+    k->gemm[MICA_TYPE_##type] = gemm_##name;
     NEON_FORMATS(FILL)
 #undef FILL
 }

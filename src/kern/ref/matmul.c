@@ -74,6 +74,6 @@ void mica_ref_fill_matmul(mica_kernels *k)
     for (uint32_t type = 0; type < MICA_TYPE_COUNT; type++) {
         const mica_quant *quant = mica_quant_of(type);
         if (quant)
-            k->matmul[type] = quant->unpack ? matmul_blocks : matmul_floats;
+            k->gemv[type] = k->gemm[type] = quant->unpack ? matmul_blocks : matmul_floats;
     }
 }

@@ -4,13 +4,9 @@
 #include "kern/kern.h"
 
 /** Type id and name of the formats of avx2_formats.h. */
-#define AVX2_FORMATS(F) \
-    F(Q4_0, q4_0) F(Q4_1, q4_1) F(Q5_0, q5_0) F(Q5_1, q5_1) F(Q8_0, q8_0) F(IQ4_NL, iq4_nl) \
-    F(Q2_K, q2_k) F(Q3_K, q3_k) F(Q4_K, q4_k) F(Q5_K, q5_k) F(Q6_K, q6_k) F(IQ4_XS, iq4_xs)
-
-#define AVX2_DECLARE(type, name) void mica_avx2_matmul_##name(const mica_matmul *m, int64_t r0, int64_t r1, void *scratch);
-AVX2_FORMATS(AVX2_DECLARE)
-#undef AVX2_DECLARE
+#define AVX2_FORMATS_32(F) F(Q4_0, q4_0) F(Q4_1, q4_1) F(Q5_0, q5_0) F(Q5_1, q5_1) F(Q8_0, q8_0) F(IQ4_NL, iq4_nl)
+#define AVX2_FORMATS_256(F) F(Q2_K, q2_k) F(Q3_K, q3_k) F(Q4_K, q4_k) F(Q5_K, q5_k) F(Q6_K, q6_k) F(IQ4_XS, iq4_xs)
+#define AVX2_FORMATS(F) AVX2_FORMATS_32(F) AVX2_FORMATS_256(F)
 
 void mica_avx2_fill_matmul(mica_kernels *k);
 void mica_avx2_fill_float(mica_kernels *k);

@@ -79,8 +79,8 @@ MICA_TARGET_END
 
 void mica_avx2_fill_float(mica_kernels *k)
 {
-    k->matmul[MICA_TYPE_F32] = matmul_float;
-    k->matmul[MICA_TYPE_F16] = matmul_float;
-    k->matmul[MICA_TYPE_BF16] = matmul_float;
+    k->gemv[MICA_TYPE_F32] = k->gemm[MICA_TYPE_F32] = matmul_float;
+    k->gemv[MICA_TYPE_F16] = k->gemm[MICA_TYPE_F16] = matmul_float;
+    k->gemv[MICA_TYPE_BF16] = k->gemm[MICA_TYPE_BF16] = matmul_float;
 }
 #endif

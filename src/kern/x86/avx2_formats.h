@@ -19,7 +19,7 @@ MICA_TARGET_BEGIN("avx2,fma,f16c")
 typedef struct avx2_format {
     __m256i (*unpack)(const uint8_t *block, int j);
     void (*scales)(const uint8_t *block, __m256i *sc, __m256i *mn); /* 256-weight formats */
-    int block, bytes;
+    int type, block, bytes;
     int bias;       /* subtract from every weight */
     bool is_signed; /* bytes are signed: no bias */
     bool sub16;     /* scales change every 16 weights rather than 32 */
@@ -184,23 +184,23 @@ MICA_INLINE void scales_iq4_xs(const uint8_t *b, __m256i *sc, __m256i *mn)
     *sc = _mm256_broadcastsi128_si256(_mm_cvtepi8_epi16(_mm_cvtsi64_si128(bytes)));
 }
 
-static const avx2_format format_q4_0 = {.unpack = unpack_q4_0, .block = 32, .bytes = 18, .bias = 8, .groups = 8};
-static const avx2_format format_q4_1 = {.unpack = unpack_q4_1, .block = 32, .bytes = 20, .has_min = true, .groups = 8};
-static const avx2_format format_q5_0 = {.unpack = unpack_q5_0, .block = 32, .bytes = 22, .bias = 16, .groups = 4};
-static const avx2_format format_q5_1 = {.unpack = unpack_q5_1, .block = 32, .bytes = 24, .has_min = true, .groups = 4};
-static const avx2_format format_q8_0 = {.unpack = unpack_q8_0, .block = 32, .bytes = 34, .is_signed = true, .groups = 1};
-static const avx2_format format_iq4_nl = {.unpack = unpack_iq4_nl, .block = 32, .bytes = 18, .is_signed = true, .groups = 1};
-static const avx2_format format_q2_k = {.unpack = unpack_q2_k, .scales = scales_q2_k, .block = 256, .bytes = 84, .sub16 = true,
+static const avx2_format format_q4_0 = {.type = MICA_TYPE_Q4_0, .unpack = unpack_q4_0, .block = 32, .bytes = 18, .bias = 8, .groups = 8};
+static const avx2_format format_q4_1 = {.type = MICA_TYPE_Q4_1, .unpack = unpack_q4_1, .block = 32, .bytes = 20, .has_min = true, .groups = 8};
+static const avx2_format format_q5_0 = {.type = MICA_TYPE_Q5_0, .unpack = unpack_q5_0, .block = 32, .bytes = 22, .bias = 16, .groups = 4};
+static const avx2_format format_q5_1 = {.type = MICA_TYPE_Q5_1, .unpack = unpack_q5_1, .block = 32, .bytes = 24, .has_min = true, .groups = 4};
+static const avx2_format format_q8_0 = {.type = MICA_TYPE_Q8_0, .unpack = unpack_q8_0, .block = 32, .bytes = 34, .is_signed = true, .groups = 1};
+static const avx2_format format_iq4_nl = {.type = MICA_TYPE_IQ4_NL, .unpack = unpack_iq4_nl, .block = 32, .bytes = 18, .is_signed = true, .groups = 1};
+static const avx2_format format_q2_k = {.type = MICA_TYPE_Q2_K, .unpack = unpack_q2_k, .scales = scales_q2_k, .block = 256, .bytes = 84, .sub16 = true,
                                         .has_min = true, .d_offset = 80, .groups = 8};
-static const avx2_format format_q3_k = {.unpack = unpack_q3_k, .scales = scales_q3_k, .block = 256, .bytes = 110, .bias = 4,
+static const avx2_format format_q3_k = {.type = MICA_TYPE_Q3_K, .unpack = unpack_q3_k, .scales = scales_q3_k, .block = 256, .bytes = 110, .bias = 4,
                                         .sub16 = true, .d_offset = 108, .groups = 8};
-static const avx2_format format_q4_k = {.unpack = unpack_q4_k, .scales = scales_q4_k, .block = 256, .bytes = 144,
+static const avx2_format format_q4_k = {.type = MICA_TYPE_Q4_K, .unpack = unpack_q4_k, .scales = scales_q4_k, .block = 256, .bytes = 144,
                                         .has_min = true, .groups = 8};
-static const avx2_format format_q5_k = {.unpack = unpack_q5_k, .scales = scales_q5_k, .block = 256, .bytes = 176,
+static const avx2_format format_q5_k = {.type = MICA_TYPE_Q5_K, .unpack = unpack_q5_k, .scales = scales_q5_k, .block = 256, .bytes = 176,
                                         .has_min = true, .groups = 4};
-static const avx2_format format_q6_k = {.unpack = unpack_q6_k, .scales = scales_q6_k, .block = 256, .bytes = 210, .bias = 32,
+static const avx2_format format_q6_k = {.type = MICA_TYPE_Q6_K, .unpack = unpack_q6_k, .scales = scales_q6_k, .block = 256, .bytes = 210, .bias = 32,
                                         .sub16 = true, .d_offset = 208, .groups = 2};
-static const avx2_format format_iq4_xs = {.unpack = unpack_iq4_xs, .scales = scales_iq4_xs, .block = 256, .bytes = 136,
+static const avx2_format format_iq4_xs = {.type = MICA_TYPE_IQ4_XS, .unpack = unpack_iq4_xs, .scales = scales_iq4_xs, .block = 256, .bytes = 136,
                                           .is_signed = true, .groups = 1};
 
 MICA_TARGET_END

@@ -38,6 +38,13 @@ MICA_INLINE uint16_t load16(const uint8_t *p)
     return v;
 }
 
+MICA_INLINE int32_t load32(const uint8_t *p)
+{
+    int32_t v;
+    memcpy(&v, p, 4);
+    return v;
+}
+
 /* f16 number at `offset` of the rows' blocks, as floats, lane = row. */
 MICA_INLINE __m256 gather_f16(const rows8 *rows, size_t offset)
 {
@@ -80,32 +87,12 @@ MICA_INLINE __m256i even_odd_sums(const int16_t *sum)
     return _mm256_permute4x64_epi64(_mm256_shuffle_epi8(_mm256_loadu_si256((const __m256i *)sum), pick), 0xD8);
 }
 
-/* Eight rows of eight 32-bit groups to eight groups of eight rows. */
-MICA_INLINE void transpose8(const __m256i in[8], __m256i out[8])
+/* Eight rows are eight streams, too many for the hardware prefetcher. But they lie one after another, and so do the next n: while these
+ * are computed, the next are fetched as the one stream that they are. A share for each block. */
+MICA_INLINE void prefetch_next(const uint8_t *row0, size_t n, size_t row_bytes, size_t done, size_t bytes)
 {
-    __m256i a[8], b[8];
-    for (int i = 0; i < 4; i++) {
-        a[2 * i] = _mm256_unpacklo_epi32(in[2 * i], in[2 * i + 1]);
-        a[2 * i + 1] = _mm256_unpackhi_epi32(in[2 * i], in[2 * i + 1]);
-    }
-    for (int i = 0; i < 2; i++) {
-        b[4 * i] = _mm256_unpacklo_epi64(a[4 * i], a[4 * i + 2]);
-        b[4 * i + 1] = _mm256_unpackhi_epi64(a[4 * i], a[4 * i + 2]);
-        b[4 * i + 2] = _mm256_unpacklo_epi64(a[4 * i + 1], a[4 * i + 3]);
-        b[4 * i + 3] = _mm256_unpackhi_epi64(a[4 * i + 1], a[4 * i + 3]);
-    }
-    for (int i = 0; i < 4; i++) {
-        out[i] = _mm256_permute2x128_si256(b[i], b[i + 4], 0x20);
-        out[i + 4] = _mm256_permute2x128_si256(b[i], b[i + 4], 0x31);
-    }
-}
-
-/* Eight rows are eight streams, too many for the hardware prefetcher. But they lie one after another, and so do the next eight:
- * while these are computed, the next are fetched as the one stream that they are. A share for each block. */
-MICA_INLINE void prefetch_next(const rows8 *rows, size_t row_bytes, size_t done, size_t bytes)
-{
-    const char *next = (const char *)rows->row[0] + ROWS * row_bytes + ROWS * done;
-    for (size_t i = 0; i < ROWS * bytes; i += 64)
+    const char *next = (const char *)row0 + n * row_bytes + n * done;
+    for (size_t i = 0; i < n * bytes; i += 64)
         _mm_prefetch(next + i, _MM_HINT_T0);
 }
 

@@ -1,101 +1,119 @@
 /* avx512_matmul.c - quantised matrix products with AVX-512 VNNI: vpdpbusd adds four byte products to an int32 lane without
  * saturation, so the sums are exact without widening. Signed weights are shifted to unsigned by 128, which their bias takes off
- * again. Structure as in avx2_matmul.c; the tile has sixteen rows, [4 weights][16 rows]. One or two tokens stay with the AVX2
- * kernels: those wait for memory, and wider vectors measured no faster (docs/performance.md).
+ * again. Structure as in avx2_gemm.h; the tile has sixteen rows, [4 weights][16 rows]. One or two tokens stay with the kernels of
+ * the level below: those wait for memory, and wider vectors measured no faster (docs/performance.md).
  */
 #if defined(__x86_64__)
 #include "kern/fills.h"
 #include "kern/x86/avx2.h"
 #include "kern/x86/avx2_formats.h"
 #include "kern/x86/avx512.h"
-#include "kern/x86/avx2_rows.h"
 
 MICA_TARGET_BEGIN("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")
 
-#define GEMM_FROM 3 /* tokens from which expanding a tile pays (measured: docs/performance.md) */
+#include "kern/x86/avx2_gemv.h"
 
-/* What is to be taken off each weight once it is unsigned. */
-MICA_INLINE int bias_of(const avx2_format *f) { return f->is_signed ? 128 : f->bias; }
+MICA_INLINE int bias_of(const avx2_format *f) { return f->is_signed ? 128 : f->bias; } /* weights are made unsigned */
 
-/* ---- many tokens: sixteen rows expanded into a tile ---- */
+/* ---- one or two tokens ---- */
+
+MICA_INLINE __m256i dot32(const avx2_format *f, __m256i w, __m256i x)
+{
+    __m256i unsigned_w = f->is_signed ? _mm256_xor_si256(w, _mm256_set1_epi8((char)0x80)) : w;
+    return _mm256_dpbusd_epi32(_mm256_setzero_si256(), unsigned_w, x);
+}
+
+/* ---- many tokens: sixteen rows expanded into a tile, see fill.h ---- */
 
 #define TILE_ROWS 16
 #define TOKENS 8 /* chains, sums and products of eight tokens fill the 32 registers */
+#define TILES 2  /* a panel of 512 weights stays in the L1 cache beside the tokens' bytes */
 
 typedef struct tile { /* 256 weights of sixteen rows: eight blocks of a 32-weight format, or one of 256 */
     __m512i w[64];     /* group g: weights 4g..4g+3 of the rows, unsigned */
-    __m512i scale[16]; /* of 16 weights, int32, lane = row */
+    __m512i scale[16]; /* of 16 weights, int32, lane = row; formats with one for 32 have the even ones only */
     __m512i offset[8]; /* int16 pairs for 32 weights: mins, or -bias * scale: multiplies the sums of x */
     __m512 d[8], m[8];
 } tile;
-
-#define TILES 2 /* a panel of 512 weights stays in the L1 cache beside the tokens' bytes */
 _Static_assert(TILES * sizeof(tile) <= MICA_MATMUL_SCRATCH, "the panel is in the caller's scratch memory");
 
-typedef struct rows16 {
-    rows8 low, high;
+typedef struct tile_rows { /* the last row stands in for rows past the end: computed, not stored */
+    const uint8_t *row[TILE_ROWS];
     int n;
-} rows16;
+} tile_rows;
 
-MICA_INLINE rows16 rows16_at(const mica_matmul *m, int64_t r, int64_t r1)
+MICA_INLINE tile_rows tile_rows_at(const mica_matmul *m, int64_t r, int64_t r1)
 {
-    rows16 rows = {.low = rows_at(m, r, r1), .n = r1 - r < TILE_ROWS ? (int)(r1 - r) : TILE_ROWS};
-    rows.high = r + ROWS < r1 ? rows_at(m, r + ROWS, r1) : rows.low;
+    tile_rows rows = {.n = r1 - r < TILE_ROWS ? (int)(r1 - r) : TILE_ROWS};
+    for (int i = 0; i < TILE_ROWS; i++)
+        rows.row[i] = m->w + (size_t)(r + (i < rows.n ? i : rows.n - 1)) * m->row_bytes;
     return rows;
+}
+
+typedef uint32_t planes __attribute__((vector_size(64), may_alias));
+
+/* No gather: some CPUs take hundreds of cycles for one. */
+MICA_INLINE planes row_bytes_4(const tile_rows *rows, size_t offset)
+{
+    __m128i v[4];
+    UNROLL for (int i = 0; i < 4; i++) {
+        v[i] = _mm_cvtsi32_si128(load32(rows->row[4 * i] + offset));
+        v[i] = _mm_insert_epi32(v[i], load32(rows->row[4 * i + 1] + offset), 1);
+        v[i] = _mm_insert_epi32(v[i], load32(rows->row[4 * i + 2] + offset), 2);
+        v[i] = _mm_insert_epi32(v[i], load32(rows->row[4 * i + 3] + offset), 3);
+    }
+    __m256i low = _mm256_set_m128i(v[1], v[0]), high = _mm256_set_m128i(v[3], v[2]);
+    return (planes)_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+
+MICA_INLINE void row_bytes_16(const tile_rows *rows, size_t offset, planes out[4])
+{
+    __m512i v[4];
+    UNROLL for (int i = 0; i < 4; i++) { /* 128-bit lane l: row 4l + i */
+        __m512i a = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(rows->row[i] + offset)));
+        a = _mm512_mask_broadcast_i32x4(a, 0x00F0, _mm_loadu_si128((const __m128i *)(rows->row[4 + i] + offset)));
+        a = _mm512_mask_broadcast_i32x4(a, 0x0F00, _mm_loadu_si128((const __m128i *)(rows->row[8 + i] + offset)));
+        v[i] = _mm512_mask_broadcast_i32x4(a, 0xF000, _mm_loadu_si128((const __m128i *)(rows->row[12 + i] + offset)));
+    }
+    __m512i a = _mm512_unpacklo_epi32(v[0], v[1]), b = _mm512_unpackhi_epi32(v[0], v[1]);
+    __m512i c = _mm512_unpacklo_epi32(v[2], v[3]), d = _mm512_unpackhi_epi32(v[2], v[3]);
+    out[0] = (planes)_mm512_unpacklo_epi64(a, c);
+    out[1] = (planes)_mm512_unpackhi_epi64(a, c);
+    out[2] = (planes)_mm512_unpacklo_epi64(b, d);
+    out[3] = (planes)_mm512_unpackhi_epi64(b, d);
+}
+
+MICA_INLINE planes look_up_bytes(const void *table, planes index)
+{
+    return (planes)_mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128(table)), (__m512i)index);
+}
+
+#include "kern/x86/fill.h"
+
+/* The f16 numbers in the low or the high halves of the lanes. */
+MICA_INLINE __m512 halves(planes v, bool high)
+{
+    return _mm512_cvtph_ps(_mm512_cvtepi32_epi16((__m512i)(high ? (planes)(v >> 16) : v)));
 }
 
 MICA_INLINE __mmask16 row_mask(int n) { return (__mmask16)((1u << n) - 1); }
 
-MICA_INLINE __m512 both_halves(__m256 low, __m256 high) { return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1); }
-
-MICA_INLINE void fill_half_scales(const avx2_format *f, tile *t, const rows8 *rows, size_t offset, int half)
+/* Expands the blocks with weights k to k_end, at most a tile. */
+MICA_INLINE void fill_tile(const avx2_format *f, tile *t, const tile_rows *rows, size_t row_bytes, int64_t k, int64_t k_end)
 {
-    for (int i = 0; i < ROWS; i++) {
-        __m256i s, n = _mm256_setzero_si256();
-        int16_t sc[16], off[16]; /* even ones first */
-        f->scales(rows->row[i] + offset, &s, &n);
-        if (bias_of(f))
-            n = _mm256_mullo_epi16(s, _mm256_set1_epi16((int16_t)-bias_of(f))); /* |scale| <= 128, bias <= 128: fits */
-        _mm256_storeu_si256((__m256i *)sc, s);
-        _mm256_storeu_si256((__m256i *)off, n);
-        for (int j = 0; j < 8; j++) {
-            int row = ROWS * half + i;
-            ((int32_t *)&t->scale[2 * j])[row] = sc[j];
-            ((int32_t *)&t->scale[2 * j + 1])[row] = sc[8 + j];
-            ((int16_t *)&t->offset[j])[2 * row] = off[j];
-            ((int16_t *)&t->offset[j])[2 * row + 1] = off[8 + j];
-        }
-    }
-}
-
-MICA_INLINE void fill_half(const avx2_format *f, tile *t, const rows8 *rows, size_t offset, int j, int half)
-{
-    __m256i in[ROWS], out[8];
-    for (int i = 0; i < ROWS; i++)
-        in[i] = f->unpack(rows->row[i] + offset, f->block == 32 ? 0 : j);
-    transpose8(in, out);
-    for (int g = 0; g < 8; g++) {
-        __m256i w = f->is_signed ? _mm256_xor_si256(out[g], _mm256_set1_epi8((char)0x80)) : out[g];
-        _mm256_store_si256((__m256i *)&t->w[8 * j + g] + half, w);
-    }
-}
-
-/* Expands `parts` * 32 weights from weight `k` on. */
-MICA_INLINE void fill_tile(const avx2_format *f, tile *t, const rows16 *rows, int64_t k, int parts)
-{
-    for (int j = 0; j < parts; j++) {
-        size_t offset = (size_t)((k + 32 * j) / f->block) * (size_t)f->bytes;
-        fill_half(f, t, &rows->low, offset, j, 0);
-        fill_half(f, t, &rows->high, offset, j, 1);
-        if (f->block == 256 && j > 0)
-            continue;
-        t->d[j] = both_halves(gather_f16(&rows->low, offset + (size_t)f->d_offset), gather_f16(&rows->high, offset + (size_t)f->d_offset));
-        if (f->has_min)
-            t->m[j] = both_halves(gather_min(f, &rows->low, offset), gather_min(f, &rows->high, offset));
-        if (f->block == 256) {
-            fill_half_scales(f, t, &rows->low, offset, 0);
-            fill_half_scales(f, t, &rows->high, offset, 1);
-        }
+    for (int j = 0; j < 8 && k + 32 * j < k_end; j += f->block / 32) {
+        size_t block = (size_t)((k + 32 * j) / f->block) * (size_t)f->bytes;
+        planes *w = (planes *)t->w + 8 * j, dm;
+        prefetch_next(rows->row[0], TILE_ROWS, row_bytes, block, (size_t)f->bytes);
+        fill_weights(f, rows, block, w);
+        for (int g = 0; f->is_signed && g < f->block / 4; g++)
+            w[g] ^= 0x80808080u;
+        dm = fill_d_and_m(f, rows, block);
+        t->d[j] = halves(dm, false);
+        if (f->has_min) /* the K formats subtract it */
+            t->m[j] = f->block == 256 ? _mm512_xor_ps(halves(dm, true), _mm512_set1_ps(-0.0f)) : halves(dm, true);
+        if (f->block == 256)
+            fill_scales(f, rows, block, bias_of(f), (planes *)t->scale, (planes *)t->offset);
     }
 }
 
@@ -193,17 +211,19 @@ MICA_INLINE void gemm(const avx2_format *f, const mica_matmul *m, int64_t r0, in
 {
     int64_t k_end = m->x->k;
     for (int64_t r = r0; r < r1; r += TILE_ROWS) {
-        rows16 rows = rows16_at(m, r, r1);
+        tile_rows rows = tile_rows_at(m, r, r1);
         for (int64_t k0 = 0; k0 < k_end; k0 += 256 * TILES) {
             int64_t k1 = k_end - k0 < 256 * TILES ? k_end : k0 + 256 * TILES;
             for (int64_t k = k0; k < k1; k += 256)
-                fill_tile(f, tiles + (k - k0) / 256, &rows, k, k1 - k < 256 ? (int)(k1 - k) / 32 : 8);
-            int32_t t = 0;
-            for (; t + TOKENS <= m->x->n; t += TOKENS)
+                fill_tile(f, tiles + (k - k0) / 256, &rows, m->row_bytes, k, k1);
+            int32_t t = 0, n = m->x->n;
+            for (; t + TOKENS <= n; t += TOKENS)
                 panel_tokens(f, m, tiles, k0, k1, t, TOKENS, r, rows.n);
-            for (; t + 4 <= m->x->n; t += 4)
+            for (; t + 4 <= n; t += 4)
                 panel_tokens(f, m, tiles, k0, k1, t, 4, r, rows.n);
-            for (; t < m->x->n; t++)
+            for (; t + 2 <= n; t += 2)
+                panel_tokens(f, m, tiles, k0, k1, t, 2, r, rows.n);
+            if (t < n)
                 panel_tokens(f, m, tiles, k0, k1, t, 1, r, rows.n);
         }
     }
@@ -211,22 +231,31 @@ MICA_INLINE void gemm(const avx2_format *f, const mica_matmul *m, int64_t r0, in
 
 /* ---- one function a format ---- */
 
-#define MATMUL(type, name)                                                                 \
-    static void matmul_##name(const mica_matmul *m, int64_t r0, int64_t r1, void *scratch) \
-    {                                                                                      \
-        if (m->x->n < GEMM_FROM)                                                           \
-            mica_avx2_matmul_##name(m, r0, r1, scratch);                                   \
-        else                                                                               \
-            gemm(&format_##name, m, r0, r1, scratch);                                      \
+#define GEMV(type, name)                                                                 \
+    static void gemv_##name(const mica_matmul *m, int64_t r0, int64_t r1, void *scratch) \
+    {                                                                                    \
+        (void)scratch;                                                                   \
+        gemv(&format_##name, gemv_rows_32, m, r0, r1);                                   \
     }
-AVX2_FORMATS(MATMUL)
-#undef MATMUL
+AVX2_FORMATS_32(GEMV)
+#undef GEMV
+
+#define GEMM(type, name)                                                                     \
+    static void gemm_##name(const mica_matmul *m, int64_t r0, int64_t r1, void *scratch) \
+    {                                                                                    \
+        gemm(&format_##name, m, r0, r1, scratch);                                          \
+    }
+AVX2_FORMATS(GEMM)
+#undef GEMM
 
 MICA_TARGET_END
 
 void mica_kernels_fill_avx512(mica_kernels *k)
 {
-#define FILL(type, name) k->matmul[MICA_TYPE_##type] = matmul_##name;
+#define FILL(type, name) k->gemv[MICA_TYPE_##type] = gemv_##name;
+    AVX2_FORMATS_32(FILL)
+#undef FILL
+#define FILL(type, name) k->gemm[MICA_TYPE_##type] = gemm_##name;
     AVX2_FORMATS(FILL)
 #undef FILL
     mica_avx512_fill_vector(k);
