@@ -19,6 +19,17 @@ static bool set_one(int cpu)
     return sched_setaffinity(0, bytes, mask) == 0;
 }
 
+void mica_pin_get(mica_pin_mask *mask)
+{
+    mask->known = sched_getaffinity(0, sizeof mask->bits, (cpu_set_t *)(void *)mask->bits) == 0;
+}
+
+void mica_pin_set(const mica_pin_mask *mask)
+{
+    if (mask->known)
+        (void)sched_setaffinity(0, sizeof mask->bits, (const cpu_set_t *)(const void *)mask->bits);
+}
+
 bool mica_pin_self(int cpu) { return set_one(cpu); }
 
 bool mica_pin_visit(int cpu)

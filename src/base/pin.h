@@ -2,6 +2,18 @@
 #ifndef MICA_BASE_PIN_H
 #define MICA_BASE_PIN_H
 #include <stdbool.h>
+#include <stddef.h>
+
+/** A set of CPUs, a bit each. */
+typedef struct mica_pin_mask {
+    _Alignas(size_t) unsigned char bits[8192 / 8]; /* the kernel's largest NR_CPUS */
+    bool known;
+} mica_pin_mask;
+
+/** The CPUs that the calling thread may run on; not known if the system refuses. */
+void mica_pin_get(mica_pin_mask *mask);
+/** Lets the calling thread run on those again. */
+void mica_pin_set(const mica_pin_mask *mask);
 
 /** Binds the calling thread to one CPU; false if the system refuses. */
 bool mica_pin_self(int cpu);

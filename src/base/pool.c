@@ -3,7 +3,11 @@
  *     worker waits for `start` to change. A worker therefore never misses or repeats a run.
  *  2. `arrived` is 0 whenever no thread is between its arrival at a barrier and the release: the last to arrive resets it (and
  *     `next`) before it bumps `phase`, and nobody can arrive again before having seen that.
- *  3. A thread sleeps on a word only after it has announced itself in `sleepers` and looked at the word once more; whoever
+ *  3. Workers 0..n_threads-2 are in the team and wait for `start`; the others are on the bench and wait for their own `call`.
+ *     They change sides only between runs: to the bench in a run of leave_or_stay(), which all of the team see; back through
+ *     `call`, with the number of the last run in `seen`, so that the next one is theirs. `seen`, `cpu` and `index` of a worker
+ *     are the caller's to change while it waits.
+ *  4. A thread sleeps on a word only after it has announced itself in `sleepers` and looked at the word once more; whoever
  *     changes the word looks at `sleepers` afterwards. Both are sequentially consistent, so one of the two sees the other.
  */
 #include "base/pool.h"
@@ -32,7 +36,8 @@ enum {
     PAUSES_PER_LOOK_AT_CLOCK = 32,
 };
 
-/** Where threads sleep. One for workers between runs, one for threads inside a run, so that neither wakes the other. */
+/** Where threads sleep. One for workers between runs, one for threads inside a run, one for those on the bench, so that none
+ * wakes the others. */
 typedef struct parking {
     alignas(LINE) atomic_int sleepers;
     pthread_mutex_t mutex;
@@ -42,13 +47,18 @@ typedef struct parking {
 typedef struct worker {
     mica_pool *pool;
     pthread_t thread;
-    int index, cpu;
+    int index, cpu, pinned; /* the CPU wanted, and the one it is on; -1: any */
+    unsigned seen;          /* number of the last run that it knows of */
+    bool benched;           /* its own to read */
+    atomic_uint call;       /* bumped to call it from the bench */
 } worker;
 
 struct mica_pool {
-    int n_threads, n_started; /* n_started: workers to join; n_threads - 1 once the pool is complete */
+    int n_threads, n_started; /* n_started: workers to join; at least n_threads - 1 once the pool is complete */
+    int next_threads;         /* of the team after leave_or_stay() */
     int caller_cpu;           /* -1: the caller is left where it is */
-    int64_t spin_ns;
+    mica_pin_mask everywhere; /* where unpinned workers may run: what the pool's maker might */
+    _Atomic int64_t spin_ns;
     mica_pool_fn fn;
     void *user;
     alignas(LINE) atomic_uint start;      /* number of the run; bumped to begin one */
@@ -57,7 +67,7 @@ struct mica_pool {
     alignas(LINE) atomic_uint arrived;    /* threads at the barrier */
     alignas(LINE) atomic_uint phase;      /* number of barriers passed */
     alignas(LINE) atomic_llong next;      /* counter of mica_pool_next() */
-    parking between_runs, inside_run;
+    parking between_runs, inside_run, bench;
     worker workers[MICA_MAX_THREADS];
 };
 
@@ -113,7 +123,7 @@ static bool spin_until(int64_t spin_ns, condition c)
 
 static inline void wait_until(const mica_pool *pool, parking *place, condition c)
 {
-    if (!is_met(c) && !spin_until(pool->spin_ns, c))
+    if (!is_met(c) && !spin_until(atomic_load_explicit(&pool->spin_ns, memory_order_relaxed), c))
         sleep_until(place, c);
 }
 
@@ -137,16 +147,36 @@ void mica_pool_run(mica_pool *pool, mica_pool_fn fn, void *user)
     wait_until(pool, &pool->inside_run, (condition){&pool->unfinished, 0, true});
 }
 
+static void go_to_cpu(worker *self)
+{
+    if (self->cpu == self->pinned)
+        return;
+    if (self->cpu < 0)
+        mica_pin_set(&self->pool->everywhere);
+    else
+        mica_pin_self(self->cpu); /* refused: runs where the system likes */
+    self->pinned = self->cpu;
+}
+
+static void sit_on_bench(worker *self)
+{
+    sleep_until(&self->pool->bench, (condition){&self->call, 0, false});
+    atomic_store_explicit(&self->call, 0, memory_order_relaxed);
+    self->benched = false;
+}
+
 static void *worker_main(void *argument)
 {
     worker *self = argument;
     mica_pool *pool = self->pool;
-    if (self->cpu >= 0)
-        mica_pin_self(self->cpu); /* refused: runs where the system likes */
-    for (unsigned seen = 0;; seen++) {
-        wait_until(pool, &pool->between_runs, (condition){&pool->start, seen, false});
+    for (;;) {
+        if (self->benched)
+            sit_on_bench(self);
+        wait_until(pool, &pool->between_runs, (condition){&pool->start, self->seen, false});
         if (atomic_load_explicit(&pool->stop, memory_order_relaxed))
             return NULL;
+        self->seen++;
+        go_to_cpu(self);
         pool->fn(pool->user, self->index, pool->n_threads);
         if (atomic_fetch_sub(&pool->unfinished, 1) == 1)
             wake_sleepers(&pool->inside_run);
@@ -174,6 +204,8 @@ void mica_pool_barrier(mica_pool *pool)
 }
 
 int mica_pool_threads(const mica_pool *pool) { return pool->n_threads; }
+
+unsigned mica_pool_barriers(const mica_pool *pool) { return atomic_load_explicit(&pool->phase, memory_order_relaxed); }
 
 /* ---- Making and ending ----------------------------------------------------------------------------------------------- */
 
@@ -209,6 +241,16 @@ static int count_cpus(int n_threads, const int *cpus)
     return different;
 }
 
+/* Where the threads are to run from their next run on. */
+static void set_places(mica_pool *pool, int n_threads, const int *cpus)
+{
+    pool->caller_cpu = cpus ? cpus[0] : -1;
+    int64_t spin_ns = n_threads > count_cpus(n_threads, cpus) ? SPIN_CROWDED_NS : SPIN_NS;
+    atomic_store_explicit(&pool->spin_ns, spin_ns, memory_order_relaxed);
+    for (int i = 1; i < n_threads; i++)
+        pool->workers[i - 1].cpu = cpus ? cpus[i] : -1;
+}
+
 static mica_pool *pool_alloc(int n_threads, const int *cpus)
 {
     mica_pool *pool = aligned_alloc(LINE, sizeof *pool);
@@ -216,37 +258,42 @@ static mica_pool *pool_alloc(int n_threads, const int *cpus)
         return NULL;
     memset(pool, 0, sizeof *pool);
     pool->n_threads = n_threads;
-    pool->caller_cpu = cpus ? cpus[0] : -1;
-    pool->spin_ns = n_threads > count_cpus(n_threads, cpus) ? SPIN_CROWDED_NS : SPIN_NS;
+    mica_pin_get(&pool->everywhere);
+    set_places(pool, n_threads, cpus);
     atomic_init(&pool->start, 0);
     atomic_init(&pool->stop, false);
     atomic_init(&pool->unfinished, 0);
     atomic_init(&pool->arrived, 0);
     atomic_init(&pool->phase, 0);
     atomic_init(&pool->next, 0);
-    if (!parking_init(&pool->between_runs)) {
-        free(pool);
-        return NULL;
-    }
-    if (!parking_init(&pool->inside_run)) {
-        parking_destroy(&pool->between_runs);
+    parking *const places[] = {&pool->between_runs, &pool->inside_run, &pool->bench};
+    for (int i = 0; i < 3; i++) {
+        if (parking_init(places[i]))
+            continue;
+        while (i-- > 0)
+            parking_destroy(places[i]);
         free(pool);
         return NULL;
     }
     return pool;
 }
 
-/** Starts the workers; returns 0 or the error of pthread_create(). Workers block all signals: the host's handlers run on the
- * host's threads. */
-static int start_workers(mica_pool *pool, const int *cpus)
+/** Starts what is missing of n workers; returns 0 or the error of pthread_create(). Workers block all signals: the host's
+ * handlers run on the host's threads. */
+static int start_workers(mica_pool *pool, int n, bool benched)
 {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = 0;
-    for (int i = 1; i < pool->n_threads && error == 0; i++) {
-        worker *w = &pool->workers[i - 1];
-        *w = (worker){.pool = pool, .index = i, .cpu = cpus ? cpus[i] : -1};
+    while (pool->n_started < n && error == 0) {
+        worker *w = &pool->workers[pool->n_started];
+        w->pool = pool;
+        w->index = pool->n_started + 1;
+        w->pinned = -1;
+        w->benched = benched;
+        w->seen = atomic_load_explicit(&pool->start, memory_order_relaxed);
+        atomic_init(&w->call, 0);
         error = pthread_create(&w->thread, NULL, worker_main, w);
         pool->n_started += error == 0;
     }
@@ -254,23 +301,68 @@ static int start_workers(mica_pool *pool, const int *cpus)
     return error;
 }
 
+static mica_status check_count(int n_threads, mica_error *err)
+{
+    if (n_threads >= 1 && n_threads <= MICA_MAX_THREADS)
+        return MICA_OK;
+    return mica_fail(err, MICA_INVALID_ARGUMENT, "%d threads asked for; the number must be between 1 and %d", n_threads,
+                     MICA_MAX_THREADS);
+}
+
+static mica_status fail_refused(int started, int n_threads, int error, mica_error *err)
+{
+    return mica_fail(err, MICA_OUT_OF_MEMORY, "the system refused thread %d of %d (%s); ask for fewer threads", started + 2,
+                     n_threads, strerror(error));
+}
+
 mica_status mica_pool_new(int n_threads, const int *cpus, mica_pool **out, mica_error *err)
 {
     *out = NULL;
-    if (n_threads < 1 || n_threads > MICA_MAX_THREADS)
-        return mica_fail(err, MICA_INVALID_ARGUMENT, "%d threads asked for; the number must be between 1 and %d", n_threads,
-                         MICA_MAX_THREADS);
+    mica_status status = check_count(n_threads, err);
+    if (status)
+        return status;
     mica_pool *pool = pool_alloc(n_threads, cpus);
     if (!pool)
         return mica_fail_nomem(err, sizeof *pool, "the thread pool");
-    int error = start_workers(pool, cpus);
+    int error = start_workers(pool, n_threads - 1, false);
     if (error != 0) {
         int started = pool->n_started;
         mica_pool_free(pool);
-        return mica_fail(err, MICA_OUT_OF_MEMORY, "the system refused thread %d of %d (%s); ask for fewer threads", started + 2,
-                         n_threads, strerror(error));
+        return fail_refused(started, n_threads, error, err);
     }
     *out = pool;
+    return MICA_OK;
+}
+
+/* A run in which the team becomes smaller. */
+static void leave_or_stay(void *user, int thread, int n_threads)
+{
+    mica_pool *pool = user;
+    (void)n_threads;
+    if (thread == 0)
+        return;
+    pool->workers[thread - 1].benched = thread >= pool->next_threads;
+}
+
+mica_status mica_pool_resize(mica_pool *pool, int n_threads, const int *cpus, mica_error *err)
+{
+    mica_status status = check_count(n_threads, err);
+    if (status)
+        return status;
+    int error = start_workers(pool, n_threads - 1, true), before = pool->n_threads;
+    if (error != 0)
+        return fail_refused(pool->n_started, n_threads, error, err);
+    set_places(pool, n_threads, cpus);
+    pool->next_threads = n_threads;
+    mica_pool_run(pool, leave_or_stay, pool);
+    pool->n_threads = n_threads;
+    for (int i = before; i < n_threads; i++) {
+        worker *w = &pool->workers[i - 1];
+        w->seen = atomic_load_explicit(&pool->start, memory_order_relaxed);
+        atomic_store(&w->call, 1);
+    }
+    if (n_threads > before)
+        wake_sleepers(&pool->bench);
     return MICA_OK;
 }
 
@@ -281,9 +373,13 @@ void mica_pool_free(mica_pool *pool)
     atomic_store_explicit(&pool->stop, true, memory_order_relaxed);
     atomic_fetch_add(&pool->start, 1);
     wake_sleepers(&pool->between_runs);
+    for (int i = 0; i < pool->n_started; i++) /* from the bench they find `stop`; for the others it means nothing */
+        atomic_store(&pool->workers[i].call, 1);
+    wake_sleepers(&pool->bench);
     for (int i = 0; i < pool->n_started; i++)
         pthread_join(pool->workers[i].thread, NULL);
     parking_destroy(&pool->between_runs);
     parking_destroy(&pool->inside_run);
+    parking_destroy(&pool->bench);
     free(pool);
 }

@@ -211,23 +211,25 @@ static void attend_part(const mica_exec *e, const attn_scratch *s, const attn_it
     }
 }
 
-void mica_attention_join(const mica_exec *e, int32_t layer, int32_t row, int32_t n_rows)
+const float *mica_attention_join(const mica_exec *e, int32_t layer, int32_t row, int32_t n_rows, float *out)
 {
     const mica_hparams *h = &e->w->h;
     if (!is_split(e, layer, n_rows))
-        return;
+        return output(e, row, 0);
     const float *parts = parts_of(e, layer, row);
     int32_t groups = groups_of_row(e, layer, row);
     for (int32_t head = 0; head < h->n_heads; head++) {
+        float *o = out + (size_t)head * (size_t)h->head_dim;
         attn_state total = {-INFINITY, 0.0f};
         for (int32_t g = 0; g < groups; g++) {
             const float *part = parts + (size_t)g * part_floats(h);
             const attn_state *state = (const attn_state *)(const void *)part + head;
             if (state->sum != 0.0f)
-                join(e, &total, output(e, row, head), state, part + (size_t)h->n_heads * 2 + (size_t)head * (size_t)h->head_dim);
+                join(e, &total, o, state, part + (size_t)h->n_heads * 2 + (size_t)head * (size_t)h->head_dim);
         }
-        e->kern->scale(output(e, row, head), 1.0f / total.sum, h->head_dim);
+        e->kern->scale(o, 1.0f / total.sum, h->head_dim);
     }
+    return out;
 }
 
 /* ---- the items of a step ---- */

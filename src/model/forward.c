@@ -1,225 +1,174 @@
 /* forward.c - the transformer, top to bottom. forward_layer() is the paper; everything above it prepares its pieces.
  *
- * All threads run forward_thread() together (base/pool.h) and share each phase's items; a barrier ends a phase that the next one
- * reads from.
+ * All threads run forward_thread() together (base/pool.h). They share each phase's items, and a barrier ends a phase that the
+ * next one reads from: five in a layer of a step of few rows (MICA_FEW_ROWS), in which every thread prepares all rows for
+ * itself, nine in others, in which they share the rows.
  */
 #include "model/forward.h"
 
-#include "base/mem.h"
 #include "model/attention.h"
 #include "model/hadamard.h"
 #include "model/rope.h"
+
+#define LAYERS_AHEAD 2 /* read from the disk while a layer is computed, in a model's first step: one on its way, one to come */
 
 typedef struct forward {
     mica_exec *e;
     const mica_span *spans;
     int32_t n_spans, n, n_logits; /* n tokens in all */
+    bool few;                     /* every thread has its own residual stream and activations */
 } forward;
 
-/* ---- workspace ---- */
+/* One thread's view of the step. */
+typedef struct worker {
+    const forward *f;
+    const mica_exec *e;
+    int thread;
+    void *scratch;
+    float *x;                    /* [n][E], the step's or the thread's own */
+    float *branch;               /* [E] room for a normed branch; NULL: it may be normed in place */
+    float *cs, *cs_window;       /* [n][rope_dim] */
+    const mica_act_set *act;
+} worker;
 
-enum { WANTS_F = 1, WANTS_32 = 2, WANTS_256 = 4 };
+/* ---- sharing rows ---- */
 
-static unsigned wants(const mica_weight *w)
+/* The next row that this thread prepares, from 0 for `previous` -1: each of them in steps of few rows, else the next that no
+ * thread has. */
+static int32_t next_row(const worker *w, int32_t previous)
 {
-    return w->quant->block_weights == 1 ? WANTS_F : w->quant->block_weights == 32 ? WANTS_32 : WANTS_256;
+    return w->f->few ? previous + 1 : (int32_t)mica_pool_next(w->e->pool, 1);
 }
 
-static unsigned all_wants(const mica_weights *w)
+/* All rows are prepared, as far as this thread reads them. */
+static void rows_done(const worker *w)
 {
-    unsigned mask = wants(&w->output);
-    for (int32_t i = 0; i < w->h.n_layers; i++) {
-        const mica_layer *l = &w->layers[i];
-        mask |= wants(&l->q) | wants(&l->k) | wants(&l->v) | wants(&l->o) | wants(&l->gate) | wants(&l->up) | wants(&l->down);
-    }
-    return mask;
+    if (!w->f->few)
+        mica_pool_barrier(w->e->pool);
 }
 
-static size_t max3(size_t a, size_t b, size_t c) { return a > b ? (a > c ? a : c) : b > c ? b : c; }
-
-/* Hands out 64-byte aligned pieces; with base NULL it only counts. */
-typedef struct layout {
-    char *base;
-    size_t used;
-    bool overflow;
-} layout;
-
-static void *take(layout *l, size_t count, size_t size)
+/* Quantises row `t` of `x` ([n][k] floats) into the forms in `mask`. */
+static void prepare(const worker *w, const float *x, int64_t k, int32_t t, unsigned mask)
 {
-    size_t bytes, end;
-    if (!mica_mul_size(count, size, &bytes) || !mica_add_size(l->used, bytes, &end) || end > SIZE_MAX / 2) {
-        l->overflow = true;
-        return NULL;
-    }
-    void *piece = l->base ? l->base + l->used : NULL;
-    l->used = mica_round_up(end, 64);
-    return piece;
+    const mica_act_set *a = w->act;
+    if (mask & MICA_ACT_32)
+        w->e->kern->quantize32(x, k, a->q32 + t * k, a->d32 + t * (k / 32), a->sum32 + t * (k / 16));
+    if (mask & MICA_ACT_256)
+        w->e->kern->quantize256(x, k, a->q256 + t * k, a->d256 + t * (k / 256), a->sum256 + t * (k / 16));
 }
 
-static void lay_out(mica_exec *e, layout *l, int32_t n_threads)
+/* ---- products ---- */
+
+/* Up to three matrices that read the same activations, as one list of rows: out[i] = w[i] x + bias[i]. */
+typedef struct product {
+    const mica_weight *w[3];
+    float *out[3]; /* [n][rows] */
+    const float *bias[3];
+    int count;
+    const float *floats; /* [n][cols], for float weights */
+    int32_t n;
+    /** Told of all rows that are computed; may be NULL. */
+    void (*done)(const worker *w, int32_t layer, int matrix, int64_t r0, int64_t r1);
+    int32_t layer; /* for `done` */
+} product;
+
+/* The prepared activations in the form that `m` reads. */
+static mica_act prepared(const worker *w, const mica_weight *m, const float *floats, int32_t n)
 {
-    const mica_hparams *h = &e->w->h;
-    size_t c = (size_t)e->chunk, embd = (size_t)h->n_embd, ff = (size_t)h->n_ff, rope = (size_t)h->rope_dim;
-    size_t q = (size_t)h->n_heads * (size_t)h->head_dim, kv = (size_t)h->n_kv_heads * (size_t)h->head_dim;
-    size_t widest = c * max3(embd, q, ff);
-    unsigned mask = all_wants(e->w);
-    e->rows = take(l, c, sizeof *e->rows);
-    e->logit_rows = take(l, (size_t)e->logits_max, sizeof *e->logit_rows);
-    e->x = take(l, c * embd, sizeof(float));
-    e->branch = take(l, c * embd, sizeof(float));
-    e->q = take(l, c * q, sizeof(float));
-    e->k = take(l, c * kv, sizeof(float));
-    e->v = take(l, c * kv, sizeof(float));
-    e->attn = take(l, c * q, sizeof(float));
-    e->attn_parts = take(l, mica_attention_parts_bytes(h), 1);
-    e->gate = take(l, c * ff, sizeof(float));
-    e->up = take(l, c * ff, sizeof(float));
-    e->cs = take(l, c * rope, sizeof(float));
-    e->cs_window = take(l, c * rope, sizeof(float));
-    e->freq = take(l, rope / 2, sizeof(double));
-    e->freq_window = take(l, rope / 2, sizeof(double));
-    e->act.f = take(l, c * embd, sizeof(float));
-    e->act.q32 = take(l, mask & WANTS_32 ? widest : 0, 1);
-    e->act.d32 = take(l, mask & WANTS_32 ? widest / 32 : 0, sizeof(float));
-    e->act.sum32 = take(l, mask & WANTS_32 ? widest / 16 : 0, sizeof(int16_t));
-    e->act.q256 = take(l, mask & WANTS_256 ? widest : 0, 1);
-    e->act.d256 = take(l, mask & WANTS_256 ? widest / 256 : 0, sizeof(float));
-    e->act.sum256 = take(l, mask & WANTS_256 ? widest / 16 : 0, sizeof(int16_t));
-    e->logits = take(l, (size_t)e->logits_max * (size_t)h->n_vocab, sizeof(float));
-    size_t scratch = mica_attention_scratch(h);
-    e->scratch_stride = mica_round_up(scratch > MICA_MATMUL_SCRATCH ? scratch : MICA_MATMUL_SCRATCH, 64);
-    e->scratch = take(l, (size_t)n_threads, e->scratch_stride);
-    e->workspace_bytes = l->used;
-}
-
-size_t mica_exec_bytes(const mica_weights *w, int32_t chunk, int32_t logits_max, int32_t n_threads)
-{
-    mica_exec e = {.w = w, .chunk = chunk, .logits_max = logits_max};
-    layout l = {0};
-    lay_out(&e, &l, n_threads);
-    return l.overflow ? 0 : l.used;
-}
-
-void mica_exec_layout(mica_exec *e, void *memory, int32_t n_threads, int32_t n_ctx)
-{
-    const mica_hparams *h = &e->w->h;
-    layout l = {.base = memory};
-    lay_out(e, &l, n_threads);
-    mica_rope rope = h->rope;
-    if (h->rope_long && h->rope_short)
-        rope.factors = n_ctx > h->rope_original_ctx ? h->rope_long : h->rope_short;
-    e->rope_magnitude = rope.magnitude;
-    mica_rope_frequencies(&rope, h->rope_dim, e->freq);
-    mica_rope window = h->has_rope_window ? h->rope_window : rope;
-    e->rope_window_magnitude = window.magnitude;
-    mica_rope_frequencies(&window, h->rope_dim, e->freq_window);
-}
-
-/* ---- pieces ---- */
-
-static void *scratch_of(const mica_exec *e, int thread) { return e->scratch + (size_t)thread * e->scratch_stride; }
-
-/* Quantises token t of `x` ([n][k] floats) into the forms in `mask`. */
-static void prepare(const mica_exec *e, const float *x, int64_t k, int32_t t, unsigned mask)
-{
-    const mica_act_set *a = &e->act;
-    if (mask & WANTS_32)
-        e->kern->quantize32(x + t * k, k, a->q32 + t * k, a->d32 + t * (k / 32), a->sum32 + t * (k / 16));
-    if (mask & WANTS_256)
-        e->kern->quantize256(x + t * k, k, a->q256 + t * k, a->d256 + t * (k / 256), a->sum256 + t * (k / 16));
-}
-
-/* The prepared activations in the form that `w` reads. */
-static mica_act prepared(const mica_exec *e, const mica_weight *w, const float *floats, int32_t n)
-{
-    const mica_act_set *a = &e->act;
-    switch (wants(w)) {
-    case WANTS_32: return (mica_act){.n = n, .k = w->cols, .block = 32, .q = a->q32, .d = a->d32, .sum = a->sum32};
-    case WANTS_256: return (mica_act){.n = n, .k = w->cols, .block = 256, .q = a->q256, .d = a->d256, .sum = a->sum256};
-    default: return (mica_act){.n = n, .k = w->cols, .block = 1, .f = floats};
+    const mica_act_set *a = w->act;
+    switch (mica_act_form(m)) {
+    case MICA_ACT_32: return (mica_act){.n = n, .k = m->cols, .block = 32, .q = a->q32, .d = a->d32, .sum = a->sum32};
+    case MICA_ACT_256: return (mica_act){.n = n, .k = m->cols, .block = 256, .q = a->q256, .d = a->d256, .sum = a->sum256};
+    default: return (mica_act){.n = n, .k = m->cols, .block = 1, .f = floats};
     }
 }
 
-static void multiply_rows(const mica_exec *e, const mica_weight *w, const float *floats, int32_t n, float *out, int64_t r0,
-                          int64_t r1, int thread)
+static void multiply_rows(const worker *w, const mica_weight *m, const float *floats, int32_t n, float *out, int64_t r0,
+                          int64_t r1)
 {
-    mica_act x = prepared(e, w, floats, n);
-    mica_matmul m = {.quant = w->quant, .w = w->data, .row_bytes = w->row_bytes, .x = &x, .out = out, .out_stride = w->rows};
-    e->kern->matmul[w->quant->type](&m, r0, r1, scratch_of(e, thread));
-}
-
-static void add_bias(const mica_exec *e, const float *bias, float *out, int64_t rows, int64_t r0, int64_t r1, int32_t n)
-{
-    for (int32_t t = 0; t < n && bias; t++)
-        e->kern->add(out + t * rows + r0, bias + r0, r1 - r0);
+    mica_act x = prepared(w, m, floats, n);
+    mica_matmul job = {.quant = m->quant, .w = m->data, .row_bytes = m->row_bytes, .x = &x, .out = out, .out_stride = m->rows};
+    mica_kernels_multiply(w->e->kern, &job, r0, r1, w->scratch);
 }
 
 /* Rows that a thread takes at a time: whole groups of 16 for the kernels, eight helpings a thread for balance. */
-static int64_t rows_step(const mica_exec *e, int64_t rows)
+static int64_t rows_step(const worker *w, int64_t rows)
 {
-    int64_t step = rows / (mica_pool_threads(e->pool) * 8);
+    int64_t step = rows / (mica_pool_threads(w->e->pool) * 8);
     return step < 16 ? 16 : (step + 15) & ~(int64_t)15;
 }
 
-/* out[i] = w[i] x for up to three matrices that read the same activations, as one list of rows. */
-static void multiply(const mica_exec *e, const mica_weight *const w[], float *const out[], const float *const bias[], int count,
-                     const float *floats, int32_t n, int thread)
+static void multiply_part(const worker *w, const product *p, int i, int64_t r0, int64_t r1)
+{
+    int64_t rows = p->w[i]->rows;
+    multiply_rows(w, p->w[i], p->floats, p->n, p->out[i], r0, r1);
+    for (int32_t t = 0; t < p->n && p->bias[i]; t++)
+        w->e->kern->add(p->out[i] + t * rows + r0, p->bias[i] + r0, r1 - r0);
+    if (p->done)
+        p->done(w, p->layer, i, r0, r1);
+}
+
+static void multiply(const worker *w, const product *p)
 {
     int64_t total = 0;
-    for (int i = 0; i < count; i++)
-        total += w[i]->rows;
-    int64_t step = mica_pool_threads(e->pool) == 1 ? total : rows_step(e, total);
-    for (int64_t from; (from = mica_pool_next(e->pool, step)) < total;) {
+    for (int i = 0; i < p->count; i++)
+        total += p->w[i]->rows;
+    int64_t step = mica_pool_threads(w->e->pool) == 1 ? total : rows_step(w, total);
+    for (int64_t from; (from = mica_pool_next(w->e->pool, step)) < total;) {
         int64_t to = from + step < total ? from + step : total, first = 0;
-        for (int i = 0; i < count; first += w[i]->rows, i++) {
-            int64_t r0 = from > first ? from - first : 0, r1 = to - first < w[i]->rows ? to - first : w[i]->rows;
-            if (r0 >= r1)
-                continue;
-            multiply_rows(e, w[i], floats, n, out[i], r0, r1, thread);
-            if (bias)
-                add_bias(e, bias[i], out[i], w[i]->rows, r0, r1, n);
+        for (int i = 0; i < p->count; first += p->w[i]->rows, i++) {
+            int64_t r0 = from > first ? from - first : 0, r1 = to - first < p->w[i]->rows ? to - first : p->w[i]->rows;
+            if (r0 < r1)
+                multiply_part(w, p, i, r0, r1);
         }
     }
 }
 
-/* ---- phases: each is shared by all threads; tokens or rows are the items ---- */
+/* ---- phases ---- */
 
-static void embed(const forward *f)
+static void embed(const worker *w)
 {
-    const mica_exec *e = f->e;
+    const mica_exec *e = w->e;
     const mica_hparams *h = &e->w->h;
-    const mica_weight *w = &e->w->embd;
-    for (int64_t t; (t = mica_pool_next(e->pool, 1)) < f->n;) {
-        float *x = e->x + t * h->n_embd;
-        w->quant->decode(w->quant, w->data + (size_t)e->rows[t].token * w->row_bytes, x, (size_t)h->n_embd);
+    const mica_weight *m = &e->w->embd;
+    for (int32_t t = -1; (t = next_row(w, t)) < w->f->n;) {
+        float *x = w->x + (int64_t)t * h->n_embd;
+        m->quant->decode(m->quant, m->data + (size_t)e->rows[t].token * m->row_bytes, x, (size_t)h->n_embd);
         if (h->embd_scale != 1.0f)
             e->kern->scale(x, h->embd_scale, h->n_embd);
         int32_t pos = e->rows[t].pos;
-        mica_rope_angles(e->freq, e->rope_magnitude, h->rope_dim, pos, e->cs + t * h->rope_dim);
+        mica_rope_angles(e->freq, e->rope_magnitude, h->rope_dim, pos, w->cs + (int64_t)t * h->rope_dim);
         if (h->window)
-            mica_rope_angles(e->freq_window, e->rope_window_magnitude, h->rope_dim, pos, e->cs_window + t * h->rope_dim);
+            mica_rope_angles(e->freq_window, e->rope_window_magnitude, h->rope_dim, pos,
+                             w->cs_window + (int64_t)t * h->rope_dim);
     }
+    rows_done(w);
 }
 
 /* Adds the branch to the residual stream of row t (after its own norm, where there is one), then norms it into row i of the
  * activations and quantises for the next matrices. `branch_norm` NULL: no norm; `branch` false: nothing to add yet. */
-static void add_norm_row(const mica_exec *e, int32_t t, int32_t i, bool branch, const float *branch_norm, const float *norm,
+static void add_norm_row(const worker *w, int32_t t, int32_t i, bool branch, const float *branch_norm, const float *norm,
                          unsigned mask)
 {
+    const mica_exec *e = w->e;
     int64_t n = e->w->h.n_embd;
-    float eps = e->w->h.norm_eps, *x = e->x + t * n, *b = e->branch + t * n;
-    if (branch && branch_norm)
-        e->kern->rmsnorm(b, branch_norm, eps, b, n);
+    float eps = e->w->h.norm_eps, *x = w->x + t * n, *b = e->branch + t * n;
+    if (branch && branch_norm) {
+        float *normed = w->branch ? w->branch : b;
+        e->kern->rmsnorm(b, branch_norm, eps, normed, n);
+        b = normed;
+    }
     if (branch)
         e->kern->add(x, b, n);
-    e->kern->rmsnorm(x, norm, eps, e->act.f + i * n, n);
-    prepare(e, e->act.f, n, i, mask);
+    e->kern->rmsnorm(x, norm, eps, w->act->f + i * n, n);
+    prepare(w, w->act->f + i * n, n, i, mask);
 }
 
-static void add_norm(const forward *f, bool branch, const float *branch_norm, const float *norm, unsigned mask)
+static void add_norm(const worker *w, bool branch, const float *branch_norm, const float *norm, unsigned mask)
 {
-    for (int64_t t; (t = mica_pool_next(f->e->pool, 1)) < f->n;)
-        add_norm_row(f->e, (int32_t)t, (int32_t)t, branch, branch_norm, norm, mask);
+    for (int32_t t = -1; (t = next_row(w, t)) < w->f->n;)
+        add_norm_row(w, t, t, branch, branch_norm, norm, mask);
+    rows_done(w);
 }
 
 /* One head of keys or values into the cache. */
@@ -231,123 +180,167 @@ static void store(const mica_exec *e, const mica_quant *quant, const float *x, v
         quant->encode(x, NULL, out, (size_t)e->w->h.head_dim);
 }
 
-/* Norms and rotates the heads of q and k, and stores k and v in the cache. Items: (token, head of q or k). */
-static void rotate_store(const forward *f, int32_t layer)
+/* A head of q (matrix 0) or k (1) of row t is normed and rotated; k and v (2) go into the cache. */
+static void finish_head(const worker *w, int32_t layer, int matrix, int32_t head, int32_t t)
 {
-    mica_exec *e = f->e;
+    const mica_exec *e = w->e;
     const mica_hparams *h = &e->w->h;
     const mica_layer *l = &e->w->layers[layer];
-    const float *angles = h->windowed[layer] ? e->cs_window : e->cs;
-    int32_t heads = h->n_heads + h->n_kv_heads, dim = h->head_dim;
-    for (int64_t i; (i = mica_pool_next(e->pool, 4)) < (int64_t)f->n * heads;) {
-        for (int64_t j = i; j < i + 4 && j < (int64_t)f->n * heads; j++) {
-            int32_t t = (int32_t)(j / heads), head = (int32_t)(j % heads), kv_head = head - h->n_heads;
-            bool is_key = kv_head >= 0;
-            float *x = is_key ? e->k + ((int64_t)t * h->n_kv_heads + kv_head) * dim : e->q + ((int64_t)t * h->n_heads + head) * dim;
-            const float *norm = is_key ? l->k_norm : l->q_norm;
-            if (norm)
-                e->kern->rmsnorm(x, norm, h->norm_eps, x, dim);
-            e->kern->rope(x, angles + (int64_t)t * h->rope_dim, h->rope_dim, e->w->arch->rope_neox);
-            const mica_row *row = &e->rows[t];
-            if (mica_kv_rotates(row->kv))
-                mica_hadamard(x, dim);
-            if (!is_key)
-                continue;
-            size_t at = mica_kv_row(row->kv, layer, kv_head, row->pos);
-            store(e, row->kv->k_quant, x, mica_kv_key(row->kv, at));
-            store(e, row->kv->v_quant, e->v + ((int64_t)t * h->n_kv_heads + kv_head) * dim, mica_kv_value(row->kv, at));
-        }
+    const mica_row *row = &e->rows[t];
+    int64_t heads = matrix == 0 ? h->n_heads : h->n_kv_heads, dim = h->head_dim;
+    float *x = (matrix == 0 ? e->q : matrix == 1 ? e->k : e->v) + (t * heads + head) * dim;
+    const float *norm = matrix == 0 ? l->q_norm : l->k_norm, *angles = h->windowed[layer] ? w->cs_window : w->cs;
+    if (matrix < 2) {
+        if (norm)
+            e->kern->rmsnorm(x, norm, h->norm_eps, x, dim);
+        e->kern->rope(x, angles + (int64_t)t * h->rope_dim, h->rope_dim, e->w->arch->rope_neox);
+        if (mica_kv_rotates(row->kv))
+            mica_hadamard(x, (int32_t)dim);
+    }
+    if (matrix == 0)
+        return;
+    size_t at = mica_kv_row(row->kv, layer, head, row->pos);
+    store(e, matrix == 1 ? row->kv->k_quant : row->kv->v_quant, x, (matrix == 1 ? mica_kv_key : mica_kv_value)(row->kv, at));
+}
+
+/* Rows [r0, r1) of q, k or v are computed. Whoever completes a head finishes it: no barrier needed. */
+static void count_heads(const worker *w, int32_t layer, int matrix, int64_t r0, int64_t r1)
+{
+    const mica_exec *e = w->e;
+    const mica_hparams *h = &e->w->h;
+    int32_t dim = h->head_dim, first = matrix == 0 ? 0 : matrix == 1 ? h->n_heads : h->n_heads + h->n_kv_heads;
+    for (int32_t head = (int32_t)(r0 / dim); head * (int64_t)dim < r1; head++) {
+        int64_t from = head * (int64_t)dim, to = from + dim;
+        int part = (int)((to < r1 ? to : r1) - (from > r0 ? from : r0));
+        /* acquire: the rows that others wrote; release: mine */
+        if (atomic_fetch_add_explicit(&e->head_rows[first + head], part, memory_order_acq_rel) + part != dim)
+            continue;
+        atomic_store_explicit(&e->head_rows[first + head], 0, memory_order_relaxed); /* for the next layer, behind a barrier */
+        for (int32_t t = 0; t < w->f->n; t++)
+            finish_head(w, layer, matrix, head, t);
     }
 }
 
-static void prepare_attention(const forward *f, int32_t layer, const mica_weight *reader)
+static void project(const worker *w, int32_t layer)
 {
-    for (int64_t t; (t = mica_pool_next(f->e->pool, 1)) < f->n;) {
-        mica_attention_join(f->e, layer, (int32_t)t, f->n);
-        prepare(f->e, f->e->attn, reader->cols, (int32_t)t, wants(reader));
-    }
+    const mica_exec *e = w->e;
+    const mica_layer *l = &e->w->layers[layer];
+    product p = {.w = {&l->q, &l->k, &l->v}, .out = {e->q, e->k, e->v}, .bias = {l->q_bias, l->k_bias, l->v_bias}, .count = 3,
+                 .floats = w->act->f, .n = w->f->n, .done = count_heads, .layer = layer};
+    multiply(w, &p);
 }
 
-static void prepare_feed_forward(const forward *f, const mica_weight *reader)
+/* branch = m x, for prepared activations. */
+static void into_branch(const worker *w, const mica_weight *m, const float *floats)
 {
-    for (int64_t t; (t = mica_pool_next(f->e->pool, 1)) < f->n;)
-        prepare(f->e, f->e->gate, reader->cols, (int32_t)t, wants(reader));
+    product p = {.w = {m}, .out = {w->e->branch}, .count = 1, .floats = floats, .n = w->f->n};
+    multiply(w, &p);
+}
+
+/* The output of attention, quantised for `reader`. Returns its floats. */
+static const float *prepare_attention(const worker *w, int32_t layer, const mica_weight *reader)
+{
+    const mica_exec *e = w->e;
+    float *joined = w->f->few ? w->act->f : e->attn;
+    const float *first = e->attn;
+    for (int32_t t = -1; (t = next_row(w, t)) < w->f->n;) {
+        const float *row = mica_attention_join(e, layer, t, w->f->n, joined + t * reader->cols);
+        prepare(w, row, reader->cols, t, mica_act_form(reader));
+        first = row - t * reader->cols;
+    }
+    rows_done(w);
+    return first;
+}
+
+static void prepare_feed_forward(const worker *w, const mica_weight *reader)
+{
+    for (int32_t t = -1; (t = next_row(w, t)) < w->f->n;)
+        prepare(w, w->e->gate + t * reader->cols, reader->cols, t, mica_act_form(reader));
+    rows_done(w);
 }
 
 /* gate = act(gate x) * (up x), rows of both matrices together. */
-static void gate_up(const forward *f, const mica_layer *l, int thread)
+static void gate_up(const worker *w, const mica_layer *l)
 {
-    const mica_exec *e = f->e;
-    int64_t rows = l->gate.rows, step = mica_pool_threads(e->pool) == 1 ? 256 : rows_step(e, rows);
+    const mica_exec *e = w->e;
+    int64_t rows = l->gate.rows, step = mica_pool_threads(e->pool) == 1 ? 256 : rows_step(w, rows);
     for (int64_t r0; (r0 = mica_pool_next(e->pool, step)) < rows;) {
         int64_t r1 = r0 + step < rows ? r0 + step : rows;
-        multiply_rows(e, &l->gate, e->act.f, f->n, e->gate, r0, r1, thread);
-        multiply_rows(e, &l->up, e->act.f, f->n, e->up, r0, r1, thread);
-        for (int32_t t = 0; t < f->n; t++) {
+        multiply_rows(w, &l->gate, w->act->f, w->f->n, e->gate, r0, r1);
+        multiply_rows(w, &l->up, w->act->f, w->f->n, e->up, r0, r1);
+        for (int32_t t = 0; t < w->f->n; t++) {
             float *g = e->gate + t * rows + r0;
             (e->w->arch->activation == MICA_ACT_GELU ? e->kern->gelu_mul : e->kern->silu_mul)(g, e->up + t * rows + r0, g, r1 - r0);
         }
     }
 }
 
+/* Rows of the output matrix are computed. */
+static void soft_cap(const worker *w, int32_t layer, int matrix, int64_t r0, int64_t r1)
+{
+    (void)layer;
+    (void)matrix;
+    for (int32_t i = 0; i < w->f->n_logits; i++)
+        w->e->kern->softcap(w->e->logits + (int64_t)i * w->e->w->h.n_vocab + r0, w->e->w->h.final_softcap, r1 - r0);
+}
+
 /* ---- the model ---- */
 
-static void forward_layer(const forward *f, int32_t i, int thread)
+static void forward_layer(const worker *w, int32_t i)
 {
-    mica_exec *e = f->e;
+    const mica_exec *e = w->e;
     const mica_layer *l = &e->w->layers[i];
+    if (w->thread == 0)
+        mica_weights_want(e->w, i + LAYERS_AHEAD);
     const float *ffn_norm_before = i > 0 ? e->w->layers[i - 1].post_ffn_norm : NULL;
 
-    add_norm(f, i > 0, ffn_norm_before, l->attn_norm, wants(&l->q) | wants(&l->k) | wants(&l->v));
+    add_norm(w, i > 0, ffn_norm_before, l->attn_norm, mica_act_form(&l->q) | mica_act_form(&l->k) | mica_act_form(&l->v));
+    project(w, i);
     mica_pool_barrier(e->pool);
-    multiply(e, (const mica_weight *const[]){&l->q, &l->k, &l->v}, (float *const[]){e->q, e->k, e->v},
-             (const float *const[]){l->q_bias, l->k_bias, l->v_bias}, 3, e->act.f, f->n, thread);
+    mica_attention(e, i, w->f->spans, w->f->n_spans, w->f->n, w->scratch);
     mica_pool_barrier(e->pool);
-    rotate_store(f, i);
+    into_branch(w, &l->o, prepare_attention(w, i, &l->o));
     mica_pool_barrier(e->pool);
-    mica_attention(e, i, f->spans, f->n_spans, f->n, scratch_of(e, thread));
+    add_norm(w, true, l->post_attn_norm, l->ffn_norm, mica_act_form(&l->gate) | mica_act_form(&l->up));
+    gate_up(w, l);
     mica_pool_barrier(e->pool);
-    prepare_attention(f, i, &l->o);
-    mica_pool_barrier(e->pool);
-    multiply(e, (const mica_weight *const[]){&l->o}, (float *const[]){e->branch}, NULL, 1, e->attn, f->n, thread);
-    mica_pool_barrier(e->pool);
-    add_norm(f, true, l->post_attn_norm, l->ffn_norm, wants(&l->gate) | wants(&l->up));
-    mica_pool_barrier(e->pool);
-    gate_up(f, l, thread);
-    mica_pool_barrier(e->pool);
-    prepare_feed_forward(f, &l->down);
-    mica_pool_barrier(e->pool);
-    multiply(e, (const mica_weight *const[]){&l->down}, (float *const[]){e->branch}, NULL, 1, e->gate, f->n, thread);
+    prepare_feed_forward(w, &l->down);
+    into_branch(w, &l->down, e->gate);
     mica_pool_barrier(e->pool);
 }
 
-static void forward_logits(const forward *f, int thread)
+static void forward_logits(const worker *w)
 {
-    mica_exec *e = f->e;
-    const mica_weights *w = e->w;
-    for (int64_t i; (i = mica_pool_next(e->pool, 1)) < f->n_logits;)
-        add_norm_row(e, e->logit_rows[i], (int32_t)i, true, w->layers[w->h.n_layers - 1].post_ffn_norm, w->output_norm,
-                     wants(&w->output));
-    mica_pool_barrier(e->pool);
-    multiply(e, (const mica_weight *const[]){&w->output}, (float *const[]){e->logits}, NULL, 1, e->act.f, f->n_logits, thread);
-    if (w->h.final_softcap <= 0.0f)
-        return;
-    mica_pool_barrier(e->pool);
-    int64_t total = (int64_t)f->n_logits * w->h.n_vocab, step = 4096;
-    for (int64_t i; (i = mica_pool_next(e->pool, step)) < total;)
-        e->kern->softcap(e->logits + i, w->h.final_softcap, total - i < step ? total - i : step);
+    const mica_exec *e = w->e;
+    const mica_weights *m = e->w;
+    for (int32_t i = -1; (i = next_row(w, i)) < w->f->n_logits;)
+        add_norm_row(w, e->logit_rows[i], i, true, m->layers[m->h.n_layers - 1].post_ffn_norm, m->output_norm,
+                     mica_act_form(&m->output));
+    rows_done(w);
+    product p = {.w = {&m->output}, .out = {e->logits}, .count = 1, .floats = w->act->f, .n = w->f->n_logits,
+                 .done = m->h.final_softcap > 0.0f ? soft_cap : NULL};
+    multiply(w, &p);
 }
 
 static void forward_thread(void *user, int thread, int n_threads)
 {
     (void)n_threads;
     const forward *f = user;
-    embed(f);
-    mica_pool_barrier(f->e->pool);
+    const mica_own *own = &f->e->own[thread];
+    worker w = {.f = f, .e = f->e, .thread = thread, .scratch = own->scratch, .x = f->e->x, .cs = f->e->cs,
+                .cs_window = f->e->cs_window, .act = &f->e->act};
+    if (f->few) {
+        w.x = own->x;
+        w.branch = own->branch;
+        w.cs = own->cs;
+        w.cs_window = own->cs_window;
+        w.act = &own->act;
+    }
+    embed(&w);
     for (int32_t i = 0; i < f->e->w->h.n_layers; i++)
-        forward_layer(f, i, thread);
+        forward_layer(&w, i);
     if (f->n_logits > 0)
-        forward_logits(f, thread);
+        forward_logits(&w);
 }
 
 void mica_forward(mica_exec *e, const mica_span *spans, int32_t n_spans)
@@ -355,11 +348,13 @@ void mica_forward(mica_exec *e, const mica_span *spans, int32_t n_spans)
     forward f = {.e = e, .spans = spans, .n_spans = n_spans};
     for (int32_t s = 0; s < n_spans; s++) {
         const mica_span *span = &spans[s];
+        mica_kv_extend(span->kv, span->pos, span->n);
         for (int32_t i = 0; i < span->n; i++, f.n++) {
             e->rows[f.n] = (mica_row){span->kv, span->tokens[i], span->pos + i};
             if (i >= span->n - span->n_logits)
                 e->logit_rows[f.n_logits++] = f.n;
         }
     }
+    f.few = f.n <= MICA_FEW_ROWS;
     mica_pool_run(e->pool, forward_thread, &f);
 }

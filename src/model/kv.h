@@ -1,9 +1,17 @@
-/* kv.h - the key-value cache: keys (after RoPE) and values of every position, in F16, Q8_0 or Q4_0.
+/* kv.h - the key-value cache: keys (after RoPE) and values, in F16, Q8_0 or Q4_0. docs/memory.md is its page.
  *
- * Layout: [layer][kv head][position][head_dim], so that a tile of positions of one head is contiguous; a row of head_dim elements is
- * whole blocks of its format. Quantised keys, and the queries that meet them, are rotated by a Hadamard transform: it spreads a
+ * Layout: [layer][kv head][slot][head_dim]; a row of head_dim elements is whole blocks of its format. A layer of full
+ * attention has n_ctx slots. A windowed layer has a ring of them: position p lies in slot p mod its size, which is a multiple
+ * of 512 (or n_ctx, if that is less: then nothing wraps), so that a tile of 64 positions (docs/numerics.md) of one head is
+ * contiguous in any cache. Quantised keys, and the queries that meet them, are rotated by a Hadamard transform: it spreads a
  * few large elements over all, which rounding to 4 or 8 bits needs (Ashkboos et al. 2024, QuaRot).
- * Invariant: positions [0, n) hold what the current history computed; what lies beyond is never read. Owned by the session.
+ *
+ * Invariants:
+ *  1. Layers of full attention hold positions [0, n) of the current history, windowed ones [first, n) of them, where n is the
+ *     owner's to know. What lies beyond is never read.
+ *  2. A step of at most `step` tokens, the number the ring was made for, never overwrites what one of its tokens sees.
+ *  3. Only mica_kv_extend(), called by the forward pass, and restoring a snapshot change `first`.
+ * Owned by the session.
  */
 #ifndef MICA_MODEL_KV_H
 #define MICA_MODEL_KV_H
@@ -13,35 +21,50 @@
 
 typedef struct mica_kv {
     uint8_t *k, *v;
+    const mica_hparams *h;
     const mica_quant *k_quant, *v_quant;
-    int32_t n_ctx, n_kv_heads, head_dim;
+    int32_t n_ctx, ring; /* slots of a head in a full and in a windowed layer; ring <= n_ctx */
+    int32_t first;       /* windowed layers: the lowest position that is still there */
+    size_t row0[MICA_MAX_LAYERS]; /* index, in rows, of the first slot of a layer */
 } mica_kv;
 
 /** Whether a head of this size is whole blocks of the format. */
 static inline bool mica_kv_fits(const mica_hparams *h, const mica_quant *quant) { return h->head_dim % quant->block_weights == 0; }
 
-/** Bytes of the keys (or of the values) for n_ctx positions; 0 if it does not fit size_t. */
-static inline size_t mica_kv_half_bytes(const mica_hparams *h, const mica_quant *quant, int32_t n_ctx)
-{
-    size_t row = mica_quant_bytes(quant, (size_t)h->head_dim);
-    size_t bytes = (size_t)h->n_layers * (size_t)h->n_kv_heads * row; /* <= 2^(9 + 16 + 13) */
-    return __builtin_mul_overflow(bytes, (size_t)n_ctx, &bytes) ? 0 : bytes;
-}
+/** Slots of a windowed layer in a context of n_ctx that is computed in steps of at most `step` tokens. */
+int32_t mica_kv_ring(const mica_hparams *h, int32_t n_ctx, int32_t step);
+
+/** Bytes of the keys (or of the values); 0 if they do not fit size_t. */
+size_t mica_kv_half_bytes(const mica_hparams *h, const mica_quant *quant, int32_t n_ctx, int32_t step);
+
+/** An empty cache in `k` and `v`, mica_kv_half_bytes() each. Borrows h and the formats. */
+void mica_kv_init(mica_kv *kv, const mica_hparams *h, int32_t n_ctx, int32_t step, const mica_quant *k_quant,
+                  const mica_quant *v_quant, void *k, void *v);
+
+/** Positions [pos, pos + n) are about to be written; pos 0 begins anew. */
+void mica_kv_extend(mica_kv *kv, int32_t pos, int32_t n);
+
+/** Whether what a token at `pos` sees, itself not counted, is all there, given that positions up to pos were computed. */
+bool mica_kv_can_resume(const mica_kv *kv, int32_t pos);
+
+/** Slots of a head in this layer. */
+static inline int32_t mica_kv_slots(const mica_kv *kv, int32_t layer) { return kv->h->windowed[layer] ? kv->ring : kv->n_ctx; }
 
 /** Index, in rows, of position `pos` of a head. */
 static inline size_t mica_kv_row(const mica_kv *kv, int32_t layer, int32_t head, int32_t pos)
 {
-    return ((size_t)layer * (size_t)kv->n_kv_heads + (size_t)head) * (size_t)kv->n_ctx + (size_t)pos;
+    int32_t slots = mica_kv_slots(kv, layer);
+    return kv->row0[layer] + (size_t)head * (size_t)slots + (size_t)(pos % slots);
 }
 
 static inline uint8_t *mica_kv_key(const mica_kv *kv, size_t row)
 {
-    return kv->k + row * mica_quant_bytes(kv->k_quant, (size_t)kv->head_dim);
+    return kv->k + row * mica_quant_bytes(kv->k_quant, (size_t)kv->h->head_dim);
 }
 
 static inline uint8_t *mica_kv_value(const mica_kv *kv, size_t row)
 {
-    return kv->v + row * mica_quant_bytes(kv->v_quant, (size_t)kv->head_dim);
+    return kv->v + row * mica_quant_bytes(kv->v_quant, (size_t)kv->h->head_dim);
 }
 
 /** Whether keys and queries are rotated. */
@@ -51,17 +74,23 @@ static inline bool mica_kv_rotates(const mica_kv *kv) { return kv->k_quant->bloc
 static inline mica_type mica_kv_k_type(const mica_kv *kv) { return kv->k_quant->type; }
 static inline mica_type mica_kv_v_type(const mica_kv *kv) { return kv->v_quant->type; }
 
-/** Where positions [0, n) of a head lie: contiguous, and as many bytes in a cache of any n_ctx >= n. */
+/** First of the positions below n that a layer is asked to keep: `first` for a windowed one. */
+static inline int32_t mica_kv_first(const mica_hparams *h, int32_t layer, int32_t first)
+{
+    return h->windowed[layer] ? first : 0;
+}
+
+/** Where positions [pos, pos + n) of a head lie; n is cut to what is contiguous. As many bytes in any cache of these
+ * formats. */
 typedef struct mica_kv_range {
     void *k, *v;
     size_t k_bytes, v_bytes;
+    int32_t n;
 } mica_kv_range;
 
-static inline mica_kv_range mica_kv_head(const mica_kv *kv, int32_t layer, int32_t head, int32_t n)
-{
-    size_t row = mica_kv_row(kv, layer, head, 0), count = (size_t)n * (size_t)kv->head_dim;
-    return (mica_kv_range){mica_kv_key(kv, row), mica_kv_value(kv, row), mica_quant_bytes(kv->k_quant, count),
-                           mica_quant_bytes(kv->v_quant, count)};
-}
+mica_kv_range mica_kv_head(const mica_kv *kv, int32_t layer, int32_t head, int32_t pos, int32_t n);
+
+/** Rows of the keys (or values) of positions [0, n), of which windowed layers have [first, n): 0 <= first <= n. */
+uint64_t mica_kv_rows(const mica_hparams *h, int32_t first, int32_t n);
 
 #endif

@@ -208,9 +208,10 @@ mica_status mica_weights_bind(const mica_gguf *g, int32_t n_vocab, void (*on_war
         return status;
     out->h.n_vocab = n_vocab;
     out->layers = mica_new_array((size_t)out->h.n_layers, sizeof *out->layers);
+    out->wanted = mica_new_array(1, sizeof *out->wanted);
     size_t n_tensors = mica_gguf_tensor_count(g);
     binder b = {.g = g, .w = out, .used = mica_new_array(n_tensors, 1), .err = err};
-    if (!out->layers || !b.used)
+    if (!out->layers || !out->wanted || !b.used)
         b.status = mica_fail_nomem(err, n_tensors + (size_t)out->h.n_layers * sizeof *out->layers, "the table of tensors");
     if (!b.status)
         bind_all(&b);
@@ -225,5 +226,6 @@ mica_status mica_weights_bind(const mica_gguf *g, int32_t n_vocab, void (*on_war
 void mica_weights_free(mica_weights *w)
 {
     free(w->layers);
+    free(w->wanted);
     memset(w, 0, sizeof *w);
 }

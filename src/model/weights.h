@@ -1,6 +1,8 @@
 /* weights.h - the tensors of a model bound to their roles, in place in the mapping. Immutable; borrows from the mica_gguf. */
 #ifndef MICA_MODEL_WEIGHTS_H
 #define MICA_MODEL_WEIGHTS_H
+#include <stdatomic.h>
+
 #include "model/arch.h"
 
 /** A matrix: `rows` outputs of `cols` inputs. Data NULL: absent. */
@@ -24,6 +26,7 @@ typedef struct mica_weights {
     const float *output_norm;
     mica_layer *layers;
     int64_t n_params, n_bytes;
+    atomic_int *wanted; /* layers that mica_weights_want() has asked the system for: the one thing here that changes */
 } mica_weights;
 
 /** Binds every tensor that the architecture names and checks its shape; a missing one is MICA_BAD_FILE "tensor X not found". A
@@ -31,5 +34,9 @@ typedef struct mica_weights {
 mica_status mica_weights_bind(const mica_gguf *g, int32_t n_vocab, void (*on_warning)(void *user, const char *message),
                               void *user, mica_weights *out, mica_error *err);
 void mica_weights_free(mica_weights *w);
+
+/** Asks the system to read layers 0..layer from the file, so that they are there when they are computed with; layer n_layers
+ * is the output matrix. Does not wait. Only the first request for a layer costs anything; from any thread. */
+void mica_weights_want(const mica_weights *w, int32_t layer);
 
 #endif

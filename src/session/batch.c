@@ -78,7 +78,8 @@ static mica_status plan_memory(const mica_model *m, const mica_session_options *
     if (kv == 0 || work == 0 || lists == 0 || kv > limit || lists > limit || work > limit)
         return mica_fail(err, MICA_OVER_BUDGET, "%d sessions of %d tokens need more memory than can be addressed", max_sessions,
                          o->n_ctx);
-    *plan = (mica_memory_plan){.n_ctx = o->n_ctx, .prefill_chunk = o->prefill_chunk, .n_threads = o->n_threads};
+    *plan = (mica_memory_plan){.n_ctx = o->n_ctx, .prefill_chunk = o->prefill_chunk, .n_threads = o->n_threads,
+                               .window_ctx = mica_kv_ring(&m->weights.h, o->n_ctx, mica_plan_chunk(o))};
     plan->weights_bytes = m->weights.n_bytes;
     plan->kv_bytes = (int64_t)kv * max_sessions;
     plan->workspace_bytes = (int64_t)work + (int64_t)lists * max_sessions;
@@ -101,7 +102,7 @@ static mica_status make_workspace(mica_batch *b, mica_error *err)
 {
     const mica_weights *w = &b->model->weights;
     const mica_session_options *o = &b->options;
-    size_t bytes = mica_exec_bytes(w, o->prefill_chunk, b->max_sessions, o->n_threads);
+    size_t bytes = mica_exec_bytes(w, o->prefill_chunk, b->max_sessions, MICA_MAX_THREADS); /* threads may be added */
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return mica_fail_nomem(err, bytes, "the batch's workspace");
@@ -109,7 +110,7 @@ static mica_status make_workspace(mica_batch *b, mica_error *err)
     b->memory_bytes = bytes;
     b->exec = (mica_exec){.w = w, .kern = &b->model->kernels, .pool = b->pool, .chunk = o->prefill_chunk,
                           .logits_max = b->max_sessions};
-    mica_exec_layout(&b->exec, memory, o->n_threads, o->n_ctx);
+    mica_exec_layout(&b->exec, memory, MICA_MAX_THREADS, o->n_ctx);
     return MICA_OK;
 }
 
@@ -153,6 +154,11 @@ mica_status mica_batch_new(mica_model *model, const mica_batch_options *options,
     }
     *out = b;
     return MICA_OK;
+}
+
+mica_status mica_batch_set_threads(mica_batch *b, int32_t n_threads, const int32_t *cpus, mica_error *err)
+{
+    return mica_threads_set(b->pool, &b->options, &b->threads, n_threads, cpus, err);
 }
 
 void mica_batch_free(mica_batch *b)
@@ -298,23 +304,25 @@ static void add_span(mica_batch *b, mica_session *s, int32_t n)
     b->spans[b->n_spans++] = (mica_span){&s->kv, s->tokens + s->n_computed, n, s->n_computed, n == uncomputed(s) ? 1 : 0};
 }
 
+/* A reply that has begun, which may have more than one token to compute: after a context shift, or where a constraint left
+ * no choice. */
+static bool is_running(const mica_session *s) { return s->reply.gen_n > 0 || uncomputed(s) == 1; }
+
 /* One token of every reply that runs; the rest of the step is for those that have more to compute, first come, first served. */
 static void compose(mica_batch *b)
 {
     int32_t room = b->exec.chunk;
     b->n_spans = 0;
     for (int32_t i = 0; i < b->n_queue; i++) {
-        if (uncomputed(b->queue[i]) == 1) {
-            add_span(b, b->queue[i], 1);
-            room--;
-        }
+        mica_session_settle(b->queue[i]);
+        room -= is_running(b->queue[i]);
     }
-    for (int32_t i = 0; i < b->n_queue && room > 0; i++) {
-        int32_t n = uncomputed(b->queue[i]) < room ? uncomputed(b->queue[i]) : room;
-        if (uncomputed(b->queue[i]) > 1) {
-            add_span(b, b->queue[i], n);
-            room -= n;
-        }
+    for (int32_t i = 0; i < b->n_queue; i++) {
+        int32_t own = is_running(b->queue[i]), more = uncomputed(b->queue[i]) - own;
+        more = more < room ? more : room;
+        if (own + more > 0)
+            add_span(b, b->queue[i], own + more);
+        room -= more;
     }
 }
 

@@ -72,10 +72,22 @@ static mica_status report(const mica_model_options *o, double done, mica_error *
     return MICA_OK;
 }
 
+/* Chooses the kernels and proves those that this model's matrices need. */
+static mica_status load_kernels(mica_model *m, const mica_model_options *o, mica_error *err)
+{
+    bool types[MICA_TYPE_COUNT] = {false};
+    for (size_t i = 0; i < mica_gguf_tensor_count(m->gguf); i++) {
+        const mica_gguf_tensor *t = mica_gguf_tensor_at(m->gguf, i);
+        types[t->quant->type] |= t->n_dims > 1;
+    }
+    mica_status status = mica_kernels_choose(o->kernels, &m->kernels, err);
+    return status ? status : mica_kernels_check(&m->kernels, types, err);
+}
+
 static mica_status load_parts(mica_model *m, const mica_model_options *o, mica_error *err)
 {
     mica_status s;
-    if ((s = report(o, 0.2, err)) || (s = mica_kernels_choose(o->kernels, &m->kernels, err)) ||
+    if ((s = report(o, 0.2, err)) || (s = load_kernels(m, o, err)) ||
         (s = copy_str(m->gguf, "general.architecture", &m->architecture, err)) ||
         (s = copy_str(m->gguf, "general.name", &m->name, err)) ||
         (s = mica_vocab_load(m->gguf, o->on_warning, o->user, &m->vocab, err)) || (s = report(o, 0.8, err)) ||
@@ -92,6 +104,7 @@ static void destroy(mica_model *m)
     free(m->architecture);
     free(m->name);
     mica_weights_free(&m->weights);
+    mica_token_trie_free(atomic_load(&m->trie));
     mica_vocab_free(m->vocab);
     mica_gguf_close(m->gguf);
     free(m);

@@ -1,8 +1,10 @@
-/* engine.h - the inside of a mica_model: everything about a model that sessions share. Immutable after opening. */
+/* engine.h - the inside of a mica_model: everything about a model that sessions share. Immutable after opening,
+ * but for what is made at its first use. */
 #ifndef MICA_SESSION_ENGINE_H
 #define MICA_SESSION_ENGINE_H
 #include <stdatomic.h>
 
+#include "constraint/mask.h"
 #include "kern/kern.h"
 #include "model/weights.h"
 #include "text/chat.h"
@@ -19,6 +21,7 @@ struct mica_model {
     mica_error template_error; /* then why */
     char *architecture, *name; /* terminated copies */
     double load_ms;
+    _Atomic(mica_token_trie *) trie; /* of the vocabulary, for constraints; NULL: nobody asked yet */
     _Atomic uint64_t fingerprint; /* mica_model_fingerprint(); 0: nobody asked yet */
 };
 

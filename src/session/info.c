@@ -1,4 +1,5 @@
 /* info.c - what a model is: the read-only questions of mica.h, and its text functions. */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,18 +75,32 @@ static void role_of(mica_str name, char role[80])
     role[n] = '\0';
 }
 
+/* A matrix is multiplied with, unless it only holds the embeddings: of those rows are decoded, which is no kernel's work. */
+static void explain_matrix(const mica_model *m, const mica_gguf_tensor *t, const char *role, char line[160])
+{
+    const mica_kernels *k = &m->kernels;
+    size_t type = t->quant->type;
+    if (t->data == m->weights.embd.data && m->weights.output.data != m->weights.embd.data) {
+        snprintf(line, 160, "%s %s: rows decoded by portable code\n", role, t->quant->name);
+        return;
+    }
+    const char *gemv = mica_kernels_origin(k, offsetof(mica_kernels, gemv) + type * sizeof *k->gemv);
+    const char *gemm = mica_kernels_origin(k, offsetof(mica_kernels, gemm) + type * sizeof *k->gemm);
+    snprintf(line, 160, "%s %s: GEMM %s, GEMV %s\n", role, t->quant->name, gemm ? gemm : "none", gemv ? gemv : "none");
+}
+
 mica_status mica_model_explain_kernels(const mica_model *m, char **text, mica_error *err)
 {
     mica_buf buf;
     char line[160], role[80];
     mica_buf_init(&buf, 1 << 20);
-    mica_buf_printf(&buf, "norms, activations, RoPE, attention: %s\n", m->kernels.name);
+    mica_kernels_describe(&m->kernels, &buf);
     for (size_t i = 0; i < mica_gguf_tensor_count(m->gguf); i++) {
         const mica_gguf_tensor *t = mica_gguf_tensor_at(m->gguf, i);
         if (t->n_dims < 2)
             continue;
         role_of(t->name, role);
-        snprintf(line, sizeof line, "%s %s: %s\n", role, t->quant->name, mica_kernels_matmul_origin(&m->kernels, t->quant->type));
+        explain_matrix(m, t, role, line);
         if (!buf.data || !strstr(buf.data, line))
             mica_buf_puts(&buf, line);
     }

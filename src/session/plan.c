@@ -30,8 +30,13 @@ mica_status mica_check_range(int64_t value, int64_t min, int64_t max, const char
 
 /* ---- options ---- */
 
-static mica_status plan_threads(const mica_session_options *o, mica_thread_plan *plan, mica_error *err)
+mica_status mica_plan_threads(const mica_session_options *o, mica_thread_plan *plan, mica_error *err)
 {
+    mica_status status = mica_check_range(o->n_threads, 0, MICA_MAX_THREADS, "the number of threads (n_threads)", err);
+    if (status)
+        return status;
+    if (o->cpus && o->n_threads < 1)
+        return mica_fail(err, MICA_INVALID_ARGUMENT, "a list of CPUs needs n_threads, one CPU a thread");
     if (o->n_threads == 0 && !o->cpus)
         return mica_thread_plan_default(o->sysroot, plan, err);
     memset(plan, 0, sizeof *plan);
@@ -48,14 +53,11 @@ static mica_status check_ranges(const mica_session_options *o, mica_error *err)
 {
     mica_status s;
     if ((s = mica_check_range(o->n_ctx, 0, MAX_CTX, "the context length (n_ctx)", err)) ||
-        (s = mica_check_range(o->n_threads, 0, MICA_MAX_THREADS, "the number of threads (n_threads)", err)) ||
         (s = mica_check_range(o->prefill_chunk, 0, 4096, "the prefill chunk (prefill_chunk)", err)) ||
         (s = mica_check_range(o->draft_max, 0, MICA_DRAFT_MAX, "the longest draft (draft_max)", err)) ||
         (s = mica_check_range(o->full_policy, MICA_FULL_ERROR, MICA_FULL_SUMMARISE, "the full-context policy (full_policy)",
                               err)))
         return s;
-    if (o->cpus && o->n_threads < 1)
-        return mica_fail(err, MICA_INVALID_ARGUMENT, "a list of CPUs needs n_threads, one CPU a thread");
     if (o->full_policy == MICA_FULL_SUMMARISE && !o->on_summarise)
         return mica_fail(err, MICA_INVALID_ARGUMENT, "the policy \"summarise\" needs the callback on_summarise");
     if (o->draft_model && o->draft_max == 0)
@@ -104,7 +106,7 @@ mica_status mica_plan_resolve(const mica_model *m, const mica_session_options *i
         return s;
     if (o->workspace_limit <= 0)
         o->workspace_limit = DEFAULT_WORKSPACE;
-    if ((s = plan_threads(o, threads, err)))
+    if ((s = mica_plan_threads(o, threads, err)))
         return s;
     o->n_threads = threads->n_threads;
     return MICA_OK;
@@ -128,8 +130,8 @@ size_t mica_plan_list_bytes(const mica_model *m, const mica_session_options *o)
 
 size_t mica_plan_kv_bytes(const mica_model *m, const mica_session_options *o)
 {
-    size_t k = mica_kv_half_bytes(&m->weights.h, mica_plan_kv_quant(o->kv_k), o->n_ctx);
-    size_t v = mica_kv_half_bytes(&m->weights.h, mica_plan_kv_quant(o->kv_v), o->n_ctx), sum;
+    size_t k = mica_kv_half_bytes(&m->weights.h, mica_plan_kv_quant(o->kv_k), o->n_ctx, mica_plan_chunk(o));
+    size_t v = mica_kv_half_bytes(&m->weights.h, mica_plan_kv_quant(o->kv_v), o->n_ctx, mica_plan_chunk(o)), sum;
     return k == 0 || v == 0 || __builtin_add_overflow(k, v, &sum) ? 0 : sum;
 }
 
@@ -150,7 +152,8 @@ static mica_status add_memory(const mica_model *m, const mica_session_options *o
 
 mica_status mica_plan_memory(const mica_model *m, const mica_session_options *o, mica_memory_plan *plan, mica_error *err)
 {
-    *plan = (mica_memory_plan){.n_ctx = o->n_ctx, .prefill_chunk = o->prefill_chunk, .n_threads = o->n_threads};
+    *plan = (mica_memory_plan){.n_ctx = o->n_ctx, .prefill_chunk = o->prefill_chunk, .n_threads = o->n_threads,
+                               .window_ctx = mica_kv_ring(&m->weights.h, o->n_ctx, mica_plan_chunk(o))};
     mica_status status = add_memory(m, o, plan, err);
     if (status || !o->draft_model)
         return status;

@@ -10,6 +10,9 @@
 mica_status mica_plan_resolve(const mica_model *m, const mica_session_options *in, mica_session_options *o,
                               mica_thread_plan *threads, mica_error *err);
 
+/** The threads that n_threads (0: the default plan) and cpus (NULL: as planned) mean on the machine at o->sysroot. */
+mica_status mica_plan_threads(const mica_session_options *o, mica_thread_plan *plan, mica_error *err);
+
 /** Memory of a session with resolved options: its own KV cache, workspace and lists, and its draft model's. */
 mica_status mica_plan_memory(const mica_model *m, const mica_session_options *o, mica_memory_plan *plan, mica_error *err);
 

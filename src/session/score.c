@@ -31,12 +31,13 @@ mica_status mica_session_score(mica_session *s, const int32_t *tokens, size_t n,
     if (status)
         return status;
 
-    size_t bytes = mica_exec_bytes(&s->model->weights, SCORE_ROWS, SCORE_ROWS, s->options.n_threads);
+    size_t bytes = mica_exec_bytes(&s->model->weights, SCORE_ROWS, SCORE_ROWS, 0);
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return mica_fail_nomem(err, bytes, "the logits of a scored text");
     mica_exec e = {.w = s->exec.w, .kern = s->exec.kern, .pool = s->pool, .chunk = SCORE_ROWS, .logits_max = SCORE_ROWS};
-    mica_exec_layout(&e, memory, s->options.n_threads, s->options.n_ctx);
+    mica_exec_layout(&e, memory, 0, s->options.n_ctx);
+    e.own = s->exec.own;
 
     int32_t total = (int32_t)n;
     for (int32_t i = 0; i < total; i++)

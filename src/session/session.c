@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "session/batch.h"
+#include "session/guide.h"
 #include "session/plan.h"
 #include "session/speculate.h"
 
@@ -19,24 +20,24 @@ static mica_status reserve(mica_session *s, const mica_exec *borrowed, mica_erro
     const mica_weights *w = &s->model->weights;
     const mica_session_options *o = &s->options;
     const mica_quant *k_quant = mica_plan_kv_quant(o->kv_k), *v_quant = mica_plan_kv_quant(o->kv_v);
-    size_t values = mica_round_up(mica_kv_half_bytes(&w->h, k_quant, o->n_ctx), 4096);
-    size_t kv = values + mica_round_up(mica_kv_half_bytes(&w->h, v_quant, o->n_ctx), 4096);
-    size_t work = borrowed ? 0 : mica_exec_bytes(w, mica_plan_chunk(o), mica_plan_rows(o), o->n_threads);
+    int32_t step = borrowed ? borrowed->chunk : mica_plan_chunk(o);
+    size_t values = mica_round_up(mica_kv_half_bytes(&w->h, k_quant, o->n_ctx, step), 4096);
+    size_t kv = values + mica_round_up(mica_kv_half_bytes(&w->h, v_quant, o->n_ctx, step), 4096);
+    size_t work = borrowed ? 0 : mica_exec_bytes(w, step, mica_plan_rows(o), MICA_MAX_THREADS); /* threads may be added */
     size_t bytes = kv + work;
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return mica_fail_nomem(err, bytes, "the session's KV cache and workspace");
     s->memory = memory;
     s->memory_bytes = bytes;
-    s->kv = (mica_kv){.k = memory, .v = (uint8_t *)memory + values, .k_quant = k_quant, .v_quant = v_quant, .n_ctx = o->n_ctx,
-                      .n_kv_heads = w->h.n_kv_heads, .head_dim = w->h.head_dim};
+    mica_kv_init(&s->kv, &w->h, o->n_ctx, step, k_quant, v_quant, memory, (uint8_t *)memory + values);
     if (borrowed) {
         s->exec = *borrowed;
         return MICA_OK;
     }
-    s->exec = (mica_exec){.w = w, .kern = &s->model->kernels, .pool = s->pool, .chunk = mica_plan_chunk(o),
+    s->exec = (mica_exec){.w = w, .kern = &s->model->kernels, .pool = s->pool, .chunk = step,
                           .logits_max = mica_plan_rows(o)};
-    mica_exec_layout(&s->exec, (char *)memory + kv, o->n_threads, o->n_ctx);
+    mica_exec_layout(&s->exec, (char *)memory + kv, MICA_MAX_THREADS, o->n_ctx);
     return MICA_OK;
 }
 
@@ -69,6 +70,7 @@ static mica_status make_parts(mica_session *s, const mica_session_loan *loan, mi
         (s->options.draft_max > 0 && (status = mica_speculator_new(s, &s->speculator, err))))
         return status;
     s->batch = loan ? loan->batch : NULL;
+    mica_weights_want(&s->model->weights, 0); /* comes in while a prompt is made */
     return MICA_OK;
 }
 
@@ -114,6 +116,7 @@ void mica_session_free(mica_session *s)
     if (s->batch)
         mica_batch_forget(s->batch, s);
     mica_speculator_free(s->speculator);
+    mica_guide_free(s->guide);
     if (s->owns_pool)
         mica_pool_free(s->pool);
     if (s->memory)
@@ -159,6 +162,12 @@ mica_status mica_session_interrupted(mica_session *s, int32_t done, int32_t tota
     return stop ? mica_fail(err, MICA_CANCELLED, "cancelled after %d of %d prompt tokens", done, total) : MICA_OK;
 }
 
+void mica_session_settle(mica_session *s)
+{
+    if (!mica_kv_can_resume(&s->kv, s->n_computed))
+        s->n_computed = 0;
+}
+
 mica_status mica_session_compute(mica_session *s, mica_error *err)
 {
     int32_t chunk = s->options.prefill_chunk, start = s->n_computed, total = s->n_tokens - start;
@@ -166,6 +175,11 @@ mica_status mica_session_compute(mica_session *s, mica_error *err)
     mica_status status = MICA_OK;
     if (total == 0 && !s->logits_valid && start > 0)
         s->n_computed--; /* all is in the cache, but the last token's logits are gone */
+    mica_session_settle(s);
+    if (s->n_computed == 0) {
+        start = 0;
+        total = s->n_tokens;
+    }
     while (s->n_computed < s->n_tokens && !(status = mica_session_interrupted(s, s->n_computed - start, total, err))) {
         int32_t n = s->n_tokens - s->n_computed < chunk ? s->n_tokens - s->n_computed : chunk;
         bool last = s->n_computed + n == s->n_tokens;
@@ -193,6 +207,8 @@ void mica_session_adopt(mica_session *s, const int32_t *tokens, int32_t n)
     s->n_tokens = n;
     s->n_computed = same;
     s->logits_valid = unchanged;
+    if (!unchanged)
+        mica_session_settle(s);
 }
 
 mica_status mica_session_shrink(mica_session *s, const int32_t *tokens, size_t n, mica_error *err)

@@ -1,10 +1,13 @@
 /* session.h - the inside of a mica_session: one conversation.
  *
  * Invariants:
- *  1. tokens[0..n_tokens) is the history; its first n_computed tokens are in the KV cache. n_computed <= n_tokens <= n_ctx.
+ *  1. tokens[0..n_tokens) is the history; its first n_computed tokens are in the KV cache, of windowed layers those since
+ *     kv.first. n_computed <= n_tokens <= n_ctx. mica_kv_can_resume(kv, n_computed) holds before every step
+ *     (mica_session_settle()).
  *  2. logits_valid: exec.logits are those after token n_tokens - 1, and n_computed == n_tokens. Never in a batch, whose
  *     sessions share exec.logits.
- *  3. Nothing is allocated after mica_session_new() but what mica_session_prompt() needs to tokenise.
+ *  3. Nothing is allocated after mica_session_new() but what mica_session_prompt() needs to tokenise, and what replies with a
+ *     constraint or healing need (guide.h).
  *  4. A batch's session and the session of a draft model run on threads that are not theirs, and those of a batch in its
  *     workspace.
  * Used by one thread at a time; `cancelled` by any.
@@ -18,6 +21,7 @@
 #include "session/reply.h"
 #include "text/sampler.h"
 
+typedef struct mica_guide mica_guide;
 typedef struct mica_speculator mica_speculator;
 
 struct mica_session {
@@ -31,6 +35,7 @@ struct mica_session {
     mica_stop *stop;
     mica_batch *batch;           /* that it belongs to; NULL: none */
     mica_speculator *speculator; /* NULL: draft_max is 0 */
+    mica_guide *guide;           /* NULL: no reply has asked for a constraint or healing yet */
     bool owns_pool;
     void *memory; /* KV cache and workspace, one mapping */
     size_t memory_bytes;
@@ -70,6 +75,10 @@ mica_status mica_session_accept(mica_session *s, const int32_t *tokens, size_t n
 /** Makes tokens[0..n) the history and keeps what of the cache agrees with it; 1 <= n <= n_ctx, the tokens are valid. */
 void mica_session_adopt(mica_session *s, const int32_t *tokens, int32_t n);
 
+/** Where a history was cut back further than windowed layers remember, none of it is computed: call it before a step wherever
+ * n_computed has been lowered. */
+void mica_session_settle(mica_session *s);
+
 /** MICA_CANCELLED if someone wants the running call stopped before its next step: `done` of `total` tokens are computed. */
 mica_status mica_session_interrupted(mica_session *s, int32_t done, int32_t total, mica_error *err);
 
@@ -82,6 +91,11 @@ mica_status mica_session_compute(mica_session *s, mica_error *err);
 /** Applies the full-context policy to tokens[0..n) (n > what fits) and makes the shorter sequence the history, uncomputed
  * beyond the common prefix. MICA_CONTEXT_FULL when the policy is to fail or to stop. */
 mica_status mica_session_shrink(mica_session *s, const int32_t *tokens, size_t n, mica_error *err);
+
+/** Makes the pool a team of n_threads on these CPUs, as in mica_session_set_threads(); *options and *threads say so afterwards
+ * (threads.c). */
+mica_status mica_threads_set(mica_pool *pool, mica_session_options *options, mica_thread_plan *threads, int32_t n_threads,
+                             const int32_t *cpus, mica_error *err);
 
 /** The error of a call that a batch's session does not take. */
 mica_status mica_session_in_batch(mica_error *err);

@@ -43,16 +43,27 @@ static mica_status put_file(sink *to, const void *data, size_t length, mica_erro
     return mica_newfile_write(to->file, data, length, err);
 }
 
-/* The computed positions of all heads, in the order of the file: layer, head, position. */
-static mica_status put_cache(const mica_session *s, int32_t n, bool keys, sink *to, mica_error *err)
+/* Positions [pos, end) of a head: one piece, or two of a ring. */
+static mica_status put_head(const mica_session *s, int32_t layer, int32_t head, int32_t pos, int32_t end, bool keys, sink *to,
+                            mica_error *err)
+{
+    mica_status status = MICA_OK;
+    while (pos < end && !status) {
+        mica_kv_range range = mica_kv_head(&s->kv, layer, head, pos, end - pos);
+        status = keys ? to->put(to, range.k, range.k_bytes, err) : to->put(to, range.v, range.v_bytes, err);
+        pos += range.n;
+    }
+    return status;
+}
+
+/* The computed positions of all heads that are there, in the order of the file: layer, head, position. */
+static mica_status put_cache(const mica_session *s, const mica_snapshot_header *in, bool keys, sink *to, mica_error *err)
 {
     const mica_hparams *h = &s->model->weights.h;
     mica_status status = MICA_OK;
     for (int32_t layer = 0; layer < h->n_layers; layer++)
-        for (int32_t head = 0; head < h->n_kv_heads && !status; head++) {
-            mica_kv_range range = mica_kv_head(&s->kv, layer, head, n);
-            status = keys ? to->put(to, range.k, range.k_bytes, err) : to->put(to, range.v, range.v_bytes, err);
-        }
+        for (int32_t head = 0; head < h->n_kv_heads && !status; head++)
+            status = put_head(s, layer, head, mica_kv_first(h, layer, in->first), in->n_computed, keys, to, err);
     return status;
 }
 
@@ -67,7 +78,7 @@ static mica_status put_section(const mica_session *s, const mica_snapshot_header
     else if (part == MICA_SNAPSHOT_LOGITS)
         status = to->put(to, s->exec.logits, bytes, err);
     else if (bytes > 0)
-        status = put_cache(s, h->n_computed, part == MICA_SNAPSHOT_KEYS, to, err);
+        status = put_cache(s, h, part == MICA_SNAPSHOT_KEYS, to, err);
     return status ? status : to->put(to, zeros, (size_t)mica_snapshot_padded(bytes) - bytes, err);
 }
 
@@ -179,6 +190,11 @@ static mica_status check_layout(const source *in, mica_error *err)
     if (in->h.n_tokens < 0 || in->h.n_computed < 0 || in->h.n_computed > in->h.n_tokens)
         return mica_fail(err, MICA_BAD_FILE, "%s is damaged: it says that %d of %d tokens are computed", in->name,
                          in->h.n_computed, in->h.n_tokens);
+    int32_t window = in->s->model->weights.h.window; /* 0 in models that have no windowed layers */
+    int32_t latest = window > 0 && in->h.n_computed >= window ? in->h.n_computed - window + 1 : 0;
+    if (in->h.first < 0 || in->h.first > latest)
+        return mica_fail(err, MICA_BAD_FILE, "%s is damaged: it says that windowed layers begin at position %d of %d", in->name,
+                         in->h.first, in->h.n_computed);
     if (in->h.n_tokens > n_ctx)
         return mica_fail(err, MICA_CONTEXT_FULL,
                          "%s has %d tokens and the session's context holds %d; a context of %d is needed", in->name,
@@ -223,19 +239,36 @@ static mica_status take_tokens(const source *in, mica_error *err)
     return MICA_OK;
 }
 
+/* Positions [pos, end) of a head from what was saved of it, of which a smaller ring leaves out those before `first`. */
+static void take_head(mica_session *s, int32_t layer, int32_t head, int32_t pos, int32_t end, int32_t first,
+                      const uint8_t **keys, const uint8_t **values)
+{
+    while (pos < end) {
+        int32_t n = pos < first ? first - pos : end - pos;
+        mica_kv_range range = mica_kv_head(&s->kv, layer, head, pos, n);
+        if (pos >= first) {
+            memcpy(range.k, *keys, range.k_bytes);
+            memcpy(range.v, *values, range.v_bytes);
+        }
+        *keys += range.k_bytes;
+        *values += range.v_bytes;
+        pos += range.n;
+    }
+}
+
 static void take_cache(const source *in)
 {
-    const mica_hparams *h = &in->s->model->weights.h;
+    mica_session *s = in->s;
+    const mica_hparams *h = &s->model->weights.h;
     const uint8_t *keys = in->data + in->h.sections[MICA_SNAPSHOT_KEYS].offset;
     const uint8_t *values = in->data + in->h.sections[MICA_SNAPSHOT_VALUES].offset;
+    s->kv.first = in->h.first;
+    if (in->h.n_computed - s->kv.ring > s->kv.first)
+        s->kv.first = in->h.n_computed - s->kv.ring;
     for (int32_t layer = 0; layer < h->n_layers; layer++)
-        for (int32_t head = 0; head < h->n_kv_heads; head++) {
-            mica_kv_range range = mica_kv_head(&in->s->kv, layer, head, in->h.n_computed);
-            memcpy(range.k, keys, range.k_bytes);
-            memcpy(range.v, values, range.v_bytes);
-            keys += range.k_bytes;
-            values += range.v_bytes;
-        }
+        for (int32_t head = 0; head < h->n_kv_heads; head++)
+            take_head(s, layer, head, mica_kv_first(h, layer, in->h.first), in->h.n_computed,
+                      mica_kv_first(h, layer, s->kv.first), &keys, &values);
 }
 
 /* Everything is checked: the session becomes what the snapshot says. */

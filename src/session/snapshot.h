@@ -6,6 +6,7 @@
  *  1. Every byte is covered: the header by its own checksum, each section with its padding by the one in the header.
  *  2. Sections lie where mica_snapshot_lay_out() puts them: the counts decide, no offset in the file is believed.
  *  3. Logits are there if and only if n_computed == n_tokens > 0.
+ *  4. The cache is enough to go on with: first is 0, or n_computed - window + 1 or less.
  * Restoring checks everything before it touches the session. The arrays are in the machine's byte order, which is little-endian
  * everywhere GGUF files are read in place.
  */
@@ -13,7 +14,7 @@
 #define MICA_SESSION_SNAPSHOT_H
 #include "session/session.h"
 
-#define MICA_SNAPSHOT_FORMAT 1
+#define MICA_SNAPSHOT_FORMAT 2 /* 1 had all positions of windowed layers */
 #define MICA_SNAPSHOT_HEADER 256 /* bytes */
 #define MICA_SNAPSHOT_ALIGN 64   /* a cache line: sections can be used in place when a file is mapped */
 #define MICA_SNAPSHOT_NAME 48
@@ -37,6 +38,7 @@ typedef struct mica_snapshot_header {
     int32_t n_layers, n_kv_heads, head_dim, n_vocab;
     int32_t n_ctx; /* of the session that was saved; for messages */
     int32_t n_tokens, n_computed;
+    int32_t first; /* windowed layers have positions [first, n_computed) */
     char name[MICA_SNAPSHOT_NAME]; /* of the model, terminated, printable ASCII; for messages */
     mica_snapshot_section sections[MICA_SNAPSHOT_PARTS];
 } mica_snapshot_header;
@@ -47,8 +49,8 @@ const char *mica_snapshot_part_name(int part);
 /** What the session's snapshot would say, laid out, but without checksums. */
 void mica_snapshot_describe(const mica_session *session, mica_snapshot_header *h);
 
-/** Sets offsets, sizes and total_bytes from the counts (0 <= n_computed <= n_tokens <= the session's n_ctx) and the shape of
- * the session's cache. */
+/** Sets offsets, sizes and total_bytes from the counts (0 <= first <= n_computed <= n_tokens <= the session's n_ctx) and the
+ * shape of the session's cache. */
 void mica_snapshot_lay_out(const mica_session *session, mica_snapshot_header *h);
 
 void mica_snapshot_encode(const mica_snapshot_header *h, uint8_t out[MICA_SNAPSHOT_HEADER]);

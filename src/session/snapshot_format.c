@@ -10,7 +10,8 @@
 /* Byte offsets in the header. */
 enum {
     AT_MAGIC = 0, AT_FORMAT = 8, AT_HEADER_BYTES = 12, AT_TOTAL = 16, AT_MODEL = 24, AT_ROPE = 32, AT_NUMBERS = 40,
-    AT_NAME = 80, AT_SECTIONS = 128, AT_ZERO = AT_SECTIONS + MICA_SNAPSHOT_PARTS * 24, AT_CHECKSUM = MICA_SNAPSHOT_HEADER - 8,
+    AT_NAME = 80, AT_SECTIONS = 128, AT_FIRST = AT_SECTIONS + MICA_SNAPSHOT_PARTS * 24, AT_ZERO = AT_FIRST + 4,
+    AT_CHECKSUM = MICA_SNAPSHOT_HEADER - 8,
 };
 
 #define NUMBERS 10
@@ -64,7 +65,12 @@ void mica_snapshot_describe(const mica_session *s, mica_snapshot_header *h)
         .numerics = mica_numerics_version(),
         .k_type = (int32_t)mica_kv_k_type(&s->kv), .v_type = (int32_t)mica_kv_v_type(&s->kv),
         .n_layers = p->n_layers, .n_kv_heads = p->n_kv_heads, .head_dim = p->head_dim, .n_vocab = p->n_vocab,
-        .n_ctx = s->options.n_ctx, .n_tokens = s->n_tokens, .n_computed = s->n_computed < most ? s->n_computed : most};
+        .n_ctx = s->options.n_ctx, .n_tokens = s->n_tokens, .n_computed = s->n_computed < most ? s->n_computed : most,
+        .first = s->kv.first};
+    if (!mica_kv_can_resume(&s->kv, h->n_computed)) /* cut back, and not computed again yet */
+        h->n_computed = 0;
+    if (h->n_computed == 0)
+        h->first = 0;
     copy_name(h->name, s->model->name);
     mica_snapshot_lay_out(s, h);
 }
@@ -72,14 +78,13 @@ void mica_snapshot_describe(const mica_session *s, mica_snapshot_header *h)
 void mica_snapshot_lay_out(const mica_session *s, mica_snapshot_header *h)
 {
     const mica_hparams *p = &s->model->weights.h;
-    mica_kv_range range = mica_kv_head(&s->kv, 0, 0, h->n_computed);
-    uint64_t heads = (uint64_t)p->n_layers * (uint64_t)p->n_kv_heads, at = MICA_SNAPSHOT_HEADER;
+    uint64_t rows = mica_kv_rows(p, h->first, h->n_computed), at = MICA_SNAPSHOT_HEADER;
     bool has_logits = h->n_tokens > 0 && h->n_computed == h->n_tokens;
     /* None can overflow: they are parts of what the session has in memory. */
     h->sections[MICA_SNAPSHOT_TOKENS].bytes = (uint64_t)h->n_tokens * sizeof(int32_t);
     h->sections[MICA_SNAPSHOT_LOGITS].bytes = has_logits ? (uint64_t)p->n_vocab * sizeof(float) : 0;
-    h->sections[MICA_SNAPSHOT_KEYS].bytes = heads * range.k_bytes;
-    h->sections[MICA_SNAPSHOT_VALUES].bytes = heads * range.v_bytes;
+    h->sections[MICA_SNAPSHOT_KEYS].bytes = rows * mica_quant_bytes(s->kv.k_quant, (size_t)p->head_dim);
+    h->sections[MICA_SNAPSHOT_VALUES].bytes = rows * mica_quant_bytes(s->kv.v_quant, (size_t)p->head_dim);
     for (int i = 0; i < MICA_SNAPSHOT_PARTS; i++) {
         h->sections[i].offset = at;
         at += mica_snapshot_padded(h->sections[i].bytes);
@@ -118,6 +123,7 @@ void mica_snapshot_encode(const mica_snapshot_header *h, uint8_t out[MICA_SNAPSH
         mica_store_le64(p + 8, h->sections[i].bytes);
         mica_store_le64(p + 16, h->sections[i].checksum);
     }
+    mica_store_le32(out + AT_FIRST, (uint32_t)h->first);
     mica_store_le64(out + AT_CHECKSUM, mica_xxh64_of(out, AT_CHECKSUM));
 }
 
@@ -150,7 +156,8 @@ mica_status mica_snapshot_decode(const uint8_t *data, size_t length, const char 
         return status;
     int32_t *numbers[NUMBERS];
     *h = (mica_snapshot_header){.format = MICA_SNAPSHOT_FORMAT, .total_bytes = mica_load_le64(data + AT_TOTAL),
-                                .model = mica_load_le64(data + AT_MODEL), .rope = mica_load_le64(data + AT_ROPE)};
+                                .model = mica_load_le64(data + AT_MODEL), .rope = mica_load_le64(data + AT_ROPE),
+                                .first = (int32_t)mica_load_le32(data + AT_FIRST)};
     list_numbers(h, numbers);
     for (int i = 0; i < NUMBERS; i++)
         *numbers[i] = (int32_t)mica_load_le32(data + AT_NUMBERS + 4 * i);

@@ -560,8 +560,11 @@ static void test_longrope_contexts(void **state)
     mica_model_close(model);
 }
 
-int main(void)
+/* An argument is a pattern of the tests to run. */
+int main(int argc, char **argv)
 {
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     mica_model *model = open_model(SCRIPTED, NULL), *tiny = open_model(MICA_TEST_DATA "/tiny/llama.gguf", NULL);
 #define TEST(f, m) cmocka_unit_test_prestate(f, m)
     const struct CMUnitTest tests[] = {

@@ -364,6 +364,88 @@ static void refused_pinning_is_ignored(void **state)
     mica_pool_free(pool);
 }
 
+/* ---- Resizing -------------------------------------------------------------------------------------------------------- */
+
+/* Teams of changing size, at once and after a while, each with barriers and items, each on other CPUs. */
+static void teams_change(void **state)
+{
+    (void)state;
+    static const int teams[] = {1, 4, 2, 8, 8, 3, 1, 2, 12, 5, 12, 1, 7};
+    ring *r = calloc(1, sizeof *r);
+    assert_non_null(r);
+    r->pool = pool_of(3);
+    r->rounds = 20;
+    for (int i = 0; i < 300; i++) {
+        int n = teams[i % 13], cpus[MICA_MAX_THREADS];
+        int64_t taken = 0;
+        for (int k = 0; k < n; k++)
+            cpus[k] = i % 3 ? -1 : 0;
+        if (i % 5 != 4) /* sometimes twice before a run */
+            assert_int_equal(mica_pool_resize(r->pool, 13 - n, NULL, NULL), MICA_OK);
+        assert_int_equal(mica_pool_resize(r->pool, n, cpus, NULL), MICA_OK);
+        assert_int_equal(mica_pool_threads(r->pool), n);
+        if (i % 50 == 49)
+            sleep_ms(5); /* all are asleep */
+        memset(r->cell, 0, sizeof r->cell);
+        memset(r->wrong, -1, sizeof r->wrong);
+        mica_pool_run(r->pool, run_ring, r);
+        for (int k = 0; k < n; k++) {
+            assert_int_equal(r->wrong[k], 0);
+            taken += r->taken[k];
+        }
+        assert_int_equal(taken, 5 * 20);
+        assert_true(n == MICA_MAX_THREADS || r->wrong[n] == -1); /* nobody else ran */
+    }
+    mica_pool_free(r->pool);
+    free(r);
+}
+
+/* Pinned, elsewhere, free again. */
+static void teams_move(void **state)
+{
+    (void)state;
+    cpu_set_t own;
+    assert_int_equal(sched_getaffinity(0, sizeof own, &own), 0);
+    int first = 0;
+    while (!CPU_ISSET((size_t)first, &own))
+        first++;
+    mica_pool *pool = pool_of(2);
+    places p;
+    mica_pool_run(pool, note_place, &p);
+    assert_int_equal(p.allowed[1], CPU_COUNT(&own));
+    assert_int_equal(mica_pool_resize(pool, 3, (int[]){-1, first, first}, NULL), MICA_OK);
+    mica_pool_run(pool, note_place, &p);
+    assert_int_equal(p.allowed[1], 1);
+    assert_int_equal(p.cpu[2], first);
+    assert_int_equal(mica_pool_resize(pool, 1, NULL, NULL), MICA_OK);
+    assert_int_equal(mica_pool_resize(pool, 3, NULL, NULL), MICA_OK);
+    mica_pool_run(pool, note_place, &p);
+    assert_int_equal(p.allowed[1], CPU_COUNT(&own));
+    assert_int_equal(p.allowed[2], CPU_COUNT(&own));
+    mica_error err;
+    assert_int_equal(mica_pool_resize(pool, 0, NULL, &err), MICA_INVALID_ARGUMENT);
+    assert_int_equal(mica_pool_resize(pool, MICA_MAX_THREADS + 1, NULL, &err), MICA_INVALID_ARGUMENT);
+    assert_int_equal(mica_pool_threads(pool), 3);
+    mica_pool_free(pool);
+}
+
+/* Threads that are left over cost nothing, awake team or not. */
+static void benched_workers_cost_nothing(void **state)
+{
+    (void)state;
+    mica_pool *pool = pool_of(8);
+    tally sum = {{0}};
+    mica_pool_run(pool, count_call, &sum);
+    assert_int_equal(mica_pool_resize(pool, 1, NULL, NULL), MICA_OK);
+    int64_t before = cpu_ns();
+    for (int i = 0; i < 40; i++) {
+        mica_pool_run(pool, count_call, &sum);
+        sleep_ms(10);
+    }
+    assert_in_range(cpu_ns() - before, 0, 20000000);
+    mica_pool_free(pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -374,6 +456,8 @@ int main(void)
         cmocka_unit_test(waiting_threads_sleep), cmocka_unit_test(cycles_leave_nothing),
         cmocka_unit_test(bad_thread_counts),     cmocka_unit_test(threads_go_where_told),
         cmocka_unit_test(refused_pinning_is_ignored), cmocka_unit_test(refused_threads_are_an_error),
+        cmocka_unit_test(teams_change),          cmocka_unit_test(teams_move),
+        cmocka_unit_test(benched_workers_cost_nothing),
     };
     return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
 }

@@ -172,6 +172,11 @@ static void test_forged_counts(void **state)
     check_forged(f, &h, MICA_BAD_FILE, "its logits are");
     h.n_tokens = h.n_computed = 0;
     check_forged(f, &h, MICA_BAD_FILE, "its tokens are");
+    for (int i = 0; i < 4; i++) { /* this model has no windowed layers */
+        h = f->h;
+        h.first = (int32_t[]){-1, 1, 10, INT_MIN}[i];
+        check_forged(f, &h, MICA_BAD_FILE, "windowed layers begin at position");
+    }
 }
 
 static void test_forged_layout(void **state)
@@ -205,7 +210,7 @@ static void test_forged_layout(void **state)
 static void test_reserved(void **state)
 {
     const fixture *f = *state;
-    static const int at[] = {12, 13, 224, 247};
+    static const int at[] = {12, 13, 228, 247};
     for (int i = 0; i < 4; i++) {
         bytes bad = copy_of(f->good, f->good.n);
         uint8_t *p = bad.data;
