@@ -4,8 +4,11 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS mica_shared EXPORT mica-targets)
 install(TARGETS mica_static)
-install(FILES include/mica/mica.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mica)
+install(FILES include/mica/mica.h include/mica/mica_tools.h include/mica/mica_tasks.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mica)
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# What tasks are, and the labelled sets that mica eval finds beside them.
+install(DIRECTORY share/mica/ DESTINATION ${CMAKE_INSTALL_DATADIR}/mica)
+install(DIRECTORY tests/data/tasks/ DESTINATION ${CMAKE_INSTALL_DATADIR}/mica/tasks/eval FILES_MATCHING PATTERN "*.jsonl")
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
 
 # Relative to the file itself, so that an installed tree can be moved.

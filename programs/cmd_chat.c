@@ -18,6 +18,7 @@ typedef struct chat {
     mica_session *session;
     mica_reply reply;
     json_t *messages;
+    json_t *pending; /* calls of the last reply whose results are not there yet; owned */
     bool replied; /* reply.result is of some turn */
     bool leave;
     int code;     /* what the program will exit with */
@@ -59,6 +60,7 @@ static int reset(chat *c)
     size_t kept = has_role(json_array_get(c->messages, 0), "system") ? 1 : 0;
     while (json_array_size(c->messages) > kept)
         json_array_remove(c->messages, json_array_size(c->messages) - 1);
+    json_array_clear(c->pending);
     return CODE_OK;
 }
 
@@ -106,6 +108,7 @@ static int load(chat *c, const char *path)
     if (code == CODE_OK) {
         json_array_clear(c->messages);
         json_array_extend(c->messages, messages);
+        json_array_clear(c->pending);
     }
     json_decref(all);
     free(text);
@@ -114,32 +117,43 @@ static int load(chat *c, const char *path)
 
 /* ---- A turn ---- */
 
-/* A failed turn leaves no trace in the conversation; an interrupted reply stays as far as it came. */
+static void keep_calls(chat *c)
+{
+    json_t *made = c->reply.calls.made, *message = json_array_get(c->messages, json_array_size(c->messages) - 1);
+    if (json_array_size(made) == 0)
+        return;
+    json_object_set(message, "tool_calls", made);
+    json_array_extend(c->pending, made);
+}
+
+/* A failed turn leaves no trace in the conversation, but for the results of calls; an interrupted reply stays as far as it
+ * came. */
 static void keep_reply(chat *c, int code, bool began)
 {
-    const mica_buf *text = &c->reply.text;
-    if (code == CODE_FAILED || !began)
-        json_array_remove(c->messages, json_array_size(c->messages) - 1);
-    else
+    const mica_buf *text = c->reply.calls.tools ? &c->reply.calls.content : &c->reply.text;
+    size_t last = json_array_size(c->messages) - 1;
+    if (code != CODE_FAILED && began) {
         mica_prompt_add(c->messages, "assistant", text->length ? text->data : "", text->length);
+        keep_calls(c);
+    } else if (has_role(json_array_get(c->messages, last), "user")) {
+        json_array_remove(c->messages, last);
+    }
     c->replied = c->replied || began;
 }
 
-static int take_turn(chat *c, const char *text)
+/* The reply to the messages that there are. */
+static int take_reply(chat *c)
 {
     int32_t *tokens = NULL;
     size_t n = 0;
     bool began = false;
-    int code = mica_prompt_add(c->messages, "user", text, strlen(text));
-    if (code != CODE_OK)
-        return code;
     mica_interrupt_reset();
-    code = mica_prompt_chat(c->o, c->model, c->messages, &tokens, &n);
+    int code = mica_prompt_chat(c->o, c->model, mica_calls_tools(&c->reply.calls), c->messages, &tokens, &n);
     if (code == CODE_OK)
         code = mica_reply_run(&c->reply, c->session, tokens, n, &began);
     mica_free(tokens);
     keep_reply(c, code, began);
-    if (began && !c->reply.output_failed)
+    if (began && !c->reply.output_failed && (!c->reply.calls.tools || c->reply.calls.in_line))
         mica_term_write("\n", 1);
     if (code == CODE_INTERRUPTED)
         mica_term_note("the reply was stopped");
@@ -147,6 +161,32 @@ static int take_turn(chat *c, const char *text)
     if (c->reply.output_failed)
         c->leave = true;
     return code == CODE_INTERRUPTED ? CODE_OK : code;
+}
+
+static int take_turn(chat *c, const char *text)
+{
+    int code = mica_prompt_add(c->messages, "user", text, strlen(text));
+    c->reply.calls.after_results = false;
+    return code == CODE_OK ? take_reply(c) : code;
+}
+
+static const char *pending_name(const chat *c)
+{
+    return json_string_value(json_object_get(json_object_get(json_array_get(c->pending, 0), "function"), "name"));
+}
+
+/* A line is the result of the first call that waits; after the last of them the model goes on. */
+static int take_result(chat *c, const char *text)
+{
+    int code = mica_prompt_add(c->messages, "tool", text, strlen(text));
+    if (code != CODE_OK)
+        return code;
+    json_t *message = json_array_get(c->messages, json_array_size(c->messages) - 1);
+    json_object_set(message, "tool_call_id", json_object_get(json_array_get(c->pending, 0), "id"));
+    json_object_set_new(message, "name", json_string(pending_name(c)));
+    json_array_remove(c->pending, 0);
+    c->reply.calls.after_results = true;
+    return json_array_size(c->pending) == 0 ? take_reply(c) : CODE_OK;
 }
 
 static int show_stats(const chat *c)
@@ -205,6 +245,14 @@ static int obey(chat *c, const char *line)
 
 /* ---- The loop ---- */
 
+static int take_line(chat *c, const char *text)
+{
+    if (text[0] == '/' && text[1] != '/')
+        return obey(c, text);
+    text += text[0] == '/';
+    return json_array_size(c->pending) > 0 ? take_result(c, text) : take_turn(c, text);
+}
+
 static void talk(chat *c)
 {
     mica_line line;
@@ -215,7 +263,9 @@ static void talk(chat *c)
             break;
         if (!*text)
             continue;
-        int code = text[0] == '/' && text[1] != '/' ? obey(c, text) : take_turn(c, text + (text[0] == '/'));
+        int code = take_line(c, text);
+        if (json_array_size(c->pending) > 0 && line.interactive)
+            mica_term_note("type the result of %s, on one line", pending_name(c));
         if (code != CODE_OK && (!line.interactive || c->reply.output_failed))
             c->code = CODE_FAILED; /* a person saw the message; a script must learn of it */
     }
@@ -236,15 +286,17 @@ static int prepare(chat *c)
     mica_model_get_info(c->model, &info);
     if (!*info.chat_template)
         return mica_term_error("%s has no chat template; give one with --chat-template FILE", path);
-    if (c->o->system)
+    code = mica_reply_constrain(&c->reply, c->model);
+    if (code == CODE_OK && c->o->system)
         code = set_system(c, c->o->system);
     return code == CODE_OK ? mica_load_session(c->o, c->model, &c->session) : code;
 }
 
 int mica_cmd_chat(const mica_opts *o)
 {
-    chat c = {.o = o, .messages = json_array()};
+    chat c = {.o = o, .messages = json_array(), .pending = json_array()};
     c.code = mica_reply_init(&c.reply, o);
+    c.reply.calls.block = true;
     if (c.code == CODE_OK)
         c.code = prepare(&c);
     if (c.code == CODE_OK) {
@@ -252,6 +304,7 @@ int mica_cmd_chat(const mica_opts *o)
         talk(&c);
     }
     json_decref(c.messages);
+    json_decref(c.pending);
     mica_reply_free(&c.reply);
     mica_session_free(c.session);
     mica_model_close(c.model);

@@ -42,7 +42,7 @@ static int find_budget(const mica_opts *o, const char *path, budget *b)
     if (code != CODE_OK)
         return code;
     mica_model_options how = mica_model_options_default();
-    how.kernels = o->kernels;
+    how.kernels = mica_load_kernels(o);
     how.on_warning = mica_term_warning;
     if (mica_model_open(path, &how, &model, &b->err) == MICA_OK) {
         code = mica_load_check_context(o, model);

@@ -61,6 +61,7 @@ typedef struct kv_shape {
     int64_t n_ctx, n_layers, n_kv_heads, head_dim, bytes;
     const char *type_k, *type_v;
     int32_t window;
+    int64_t kept; /* positions that windowed layers keep */
     const uint8_t *windowed; /* [n_layers]; NULL: none is */
 } kv_shape;
 
@@ -90,19 +91,19 @@ static int print_kv(const kv_shape *s, bool json)
 {
     json_t *windowed = json_windowed(s);
     if (json)
-        return mica_json_line(json_pack("{s:I, s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:i, s:o}", "n_ctx", (json_int_t)s->n_ctx,
-                                        "bytes", (json_int_t)s->bytes, "type_k", s->type_k, "type_v", s->type_v, "layers",
+        return mica_json_line(json_pack("{s:I, s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:i, s:I, s:o}", "n_ctx",
+                                        (json_int_t)s->n_ctx, "bytes", (json_int_t)s->bytes, "type_k", s->type_k, "type_v", s->type_v, "layers",
                                         (json_int_t)s->n_layers, "kv_heads", (json_int_t)s->n_kv_heads, "head_dim", (json_int_t)s->head_dim,
                                         "bytes_per_token", (json_int_t)(s->bytes / s->n_ctx), "window", (int)s->window,
-                                        "windowed_layers", windowed))
+                                        "window_ctx", (json_int_t)s->kept, "windowed_layers", windowed))
                    ? CODE_OK
                    : CODE_FAILED;
     printf("%" PRId64 " bytes (%.1f MiB) for %" PRId64 " tokens, keys in %s, values in %s: %" PRId64 " layers, %" PRId64
            " key-value heads of %" PRId64 "; %" PRId64 " bytes a token\n",
            s->bytes, (double)s->bytes / 1048576.0, s->n_ctx, s->type_k, s->type_v, s->n_layers, s->n_kv_heads, s->head_dim, s->bytes / s->n_ctx);
     if (json_array_size(windowed) > 0)
-        printf("%zu of the layers see only the last %d tokens; they keep all of them in this version\n",
-               json_array_size(windowed), s->window);
+        printf("%zu of the layers see only the last %d tokens and keep %" PRId64 " positions\n", json_array_size(windowed),
+               s->window, s->kept);
     json_decref(windowed);
     return CODE_OK;
 }
@@ -139,14 +140,15 @@ static int plan_model(const mica_opts *o, const char *path, mica_model *model)
     if (mica_session_plan(model, &options, &plan, &err) || find_windows(path, &h, &err))
         return mica_load_failed(&err);
     kv_shape s = {.n_ctx = plan.n_ctx, .n_layers = info.n_layers, .n_kv_heads = info.n_kv_heads, .head_dim = info.head_dim,
-                  .bytes = plan.kv_bytes, .type_k = o->type_k, .type_v = o->type_v, .window = info.sliding_window, .windowed = h.windowed};
+                  .bytes = plan.kv_bytes, .type_k = o->type_k, .type_v = o->type_v, .window = info.sliding_window, .kept = plan.window_ctx,
+                  .windowed = h.windowed};
     return print_kv(&s, o->json);
 }
 
 static int plan_shape(const mica_opts *o)
 {
     kv_shape s = {.n_ctx = o->ctx, .n_layers = o->layers, .n_kv_heads = o->kv_heads, .head_dim = o->head_dim,
-                  .type_k = o->type_k, .type_v = o->type_v};
+                  .kept = o->ctx, .type_k = o->type_k, .type_v = o->type_v};
     if (!o->layers || !o->kv_heads || !o->head_dim || !o->ctx || o->model)
         return mica_term_usage("give either --model, or all of --layers, --kv-heads, --head-dim and --ctx");
     if (o->head_dim % 32 != 0 && (strcmp(o->type_k, "f16") != 0 || strcmp(o->type_v, "f16") != 0))

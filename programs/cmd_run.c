@@ -48,7 +48,7 @@ static int chat_tokens(run *r, const char *text, size_t length)
     if (code == CODE_OK)
         code = mica_prompt_add(messages, "user", text, length);
     if (code == CODE_OK)
-        code = mica_prompt_chat(r->o, r->model, messages, &r->tokens, &r->n_tokens);
+        code = mica_prompt_chat(r->o, r->model, mica_calls_tools(&r->reply.calls), messages, &r->tokens, &r->n_tokens);
     json_decref(messages);
     return code;
 }
@@ -63,6 +63,8 @@ static int make_tokens(run *r)
         return mica_load_ids(r->o->token_ids, "--token-ids", &r->tokens, &r->n_tokens);
     mica_model_get_info(r->model, &info);
     r->chat = !r->o->no_chat && *info.chat_template;
+    if (r->o->tools && !r->chat)
+        return mica_term_error("--tools needs a chat template, and the model has none; give one with --chat-template");
     if (r->o->system && !r->chat)
         return mica_term_error("--system needs a chat template, and the model has none; give one with --chat-template");
     int code = mica_load_text(r->o, &text, &length);
@@ -96,6 +98,8 @@ static int prepare(run *r)
     if (code == CODE_OK && r->o->explain_kernels)
         code = explain(r);
     if (code == CODE_OK)
+        code = mica_reply_constrain(&r->reply, r->model);
+    if (code == CODE_OK)
         code = make_tokens(r);
     if (code == CODE_OK)
         code = mica_load_session(r->o, r->model, &r->session);
@@ -112,6 +116,10 @@ static void print_final(const run *r, int code)
     json_object_set_new(end, "ok", json_boolean(code == CODE_OK));
     json_object_set_new(end, "chat", json_boolean(r->chat));
     json_object_set_new(end, "text", mica_json_text(p->text.data, p->text.length));
+    if (p->calls.tools) {
+        json_object_set_new(end, "content", mica_json_text(p->calls.content.data, p->calls.content.length));
+        json_object_set(end, "tool_calls", p->calls.made);
+    }
     mica_json_line(end);
 }
 
@@ -120,7 +128,7 @@ static int reply(run *r)
     bool began;
     mica_interrupt_catch();
     int code = mica_reply_run(&r->reply, r->session, r->tokens, r->n_tokens, &began);
-    if (!r->o->json && r->reply.text.length > 0 && isatty(STDOUT_FILENO))
+    if (!r->o->json && r->reply.text.length > 0 && (!r->reply.calls.tools || r->reply.calls.in_line) && isatty(STDOUT_FILENO))
         mica_term_write("\n", 1);
     if (began && r->o->json && !r->reply.output_failed)
         print_final(r, code);

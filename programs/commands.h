@@ -13,6 +13,10 @@ int mica_cmd_template(const mica_opts *o);
 int mica_cmd_perplexity(const mica_opts *o);
 int mica_cmd_threads(const mica_opts *o);
 int mica_cmd_kv(const mica_opts *o);
+int mica_cmd_task(const mica_opts *o);
+int mica_cmd_eval(const mica_opts *o);
+int mica_cmd_grammar(const mica_opts *o);
+int mica_cmd_serve(const mica_opts *o);
 
 typedef struct mica_command {
     const char *name;

@@ -113,6 +113,12 @@ static int read_cpus(const char *list, int32_t *cpus, int64_t *n)
 
 /* ---- Model ---- */
 
+const char *mica_load_kernels(const mica_opts *o)
+{
+    const char *forced = getenv("MICA_KERNELS");
+    return o->kernels ? o->kernels : forced && *forced ? forced : NULL;
+}
+
 int mica_load_failed(const mica_error *err)
 {
     mica_term_error("%s", err->message);
@@ -167,7 +173,7 @@ int mica_load_model(const mica_opts *o, const char *path, mica_model **model)
         free(template);
         return mica_term_error("%s is no chat template: it has a NUL byte", o->chat_template);
     }
-    options.kernels = o->kernels;
+    options.kernels = mica_load_kernels(o);
     options.chat_template = template;
     options.on_progress = show_loading;
     options.on_warning = mica_term_warning;
@@ -208,6 +214,7 @@ int mica_load_session_options(const mica_opts *o, int32_t *cpus, mica_session_op
                                                            : MICA_FULL_STOP;
     options->keep_first = (int32_t)o->keep;
     options->sysroot = o->sysroot;
+    options->draft_max = strcmp(o->speculate, "off") == 0 ? 0 : (int32_t)o->draft_max;
     options->kv_k = kv_type(o->type_k);
     options->kv_v = kv_type(o->type_v);
     return CODE_OK;
@@ -259,11 +266,14 @@ int mica_load_session(const mica_opts *o, mica_model *model, mica_session **sess
         code = mica_load_check_context(o, model);
     if (code != CODE_OK)
         return code;
+    if (o->draft_model && (code = mica_load_model(o, o->draft_model, &options.draft_model)) != CODE_OK)
+        return code;
     options.on_context_event = tell_context_event;
     options.on_prefill = show_prefill;
     options.user = &prefill_bar;
     bool was_free = mica_interrupt_hold(); /* the session's threads are not to get Ctrl-C */
     mica_status status = mica_session_new(model, &options, session, &err);
     mica_interrupt_release(was_free);
+    mica_model_close(options.draft_model); /* the session holds it */
     return status ? mica_load_failed(&err) : CODE_OK;
 }

@@ -21,6 +21,9 @@ int mica_load_failed(const mica_error *err);
 /** The file of -m, `path` if it is not NULL, or the default model. Copies it to `out`. */
 int mica_load_path(const mica_opts *o, const char *path, char out[4096]);
 
+/** The kernel set that --kernels, else MICA_KERNELS in the environment, asks for; NULL: the best. */
+const char *mica_load_kernels(const mica_opts *o);
+
 /** Opens a model at a path that mica_load_path() gave. */
 int mica_load_model(const mica_opts *o, const char *path, mica_model **model);
 

@@ -32,6 +32,23 @@ static const mica_command commands[] = {
      "Shows the most threads that make sense on this machine, and the default."},
     {"kv", ON_KV, mica_cmd_kv, 1, 1, "plan [-m FILE | --layers N --kv-heads N --head-dim N] [--ctx N] [--json]",
      "Show the size of the KV cache.", "Shows the bytes that the keys and values of a context take."},
+    {"grammar", ON_GRAMMAR, mica_cmd_grammar, 1, 1,
+     "match|compile CONSTRAINT [--text TEXT | --text-file FILE] [-m FILE]",
+     "Check a constraint, and texts against it.",
+     "match: is this text one that the constraint allows? Exit code 0: it is; 1: it is not, and the part of it that is good is shown; 2: "
+     "the constraint does not compile. compile: does it compile, how large is it and how long did that take, and with a model how many of its tokens may begin the text, or follow --text."},
+    {"task", ON_TASK, mica_cmd_task, 0, 1, "[NAME] [-m FILE] [-p TEXT | -f FILE] [OPTION]...",
+     "Do a narrow task: classify, extract, summarise, route, redact, complete.",
+     "Prints the answer: a label, JSON, or text. Without NAME the tasks that there are. A task is a JSON file in share/mica/tasks, in "
+     "$XDG_DATA_HOME/mica/tasks, or one named by its path; docs/tasks.md says how to write one."},
+    {"eval", ON_EVAL, mica_cmd_eval, 1, 1, "NAME [-m FILE] [--data FILE] [OPTION]...", "Measure how well a task is done.",
+     "Runs a task on a labelled set, one JSON object a line, and prints accuracy, precision and recall, and the time an item takes. "
+     "Without --data the set NAME.jsonl in the folder eval beside the tasks."},
+#ifdef MICA_HAVE_SERVER
+    {"serve", ON_SERVE, mica_cmd_serve, 0, 1, "[[-m] FILE] [OPTION]...", "Serve a model to OpenAI clients over HTTP.",
+     "Listens at http://127.0.0.1:8080 and answers /v1/chat/completions, /v1/completions, /v1/responses, /v1/models and more; docs/server.md has "
+     "the routes. Requests are computed together. Ctrl-C (or SIGTERM) lets running requests end, twice ends at once."},
+#endif
     {"help", ON_HELP, NULL, 0, 1, "[COMMAND] [--man | --completion]", "Show the commands, or one command's options.", ""},
 };
 

@@ -39,8 +39,9 @@ void mica_opts_init(mica_opts *o)
 {
     mica_sampling s = mica_generate_options_default().sampling;
     *o = (mica_opts){
-        .n_predict = -1, .full = "stop", .type_k = "f16", .type_v = "f16", .bos = "<s>", .eos = "</s>", .now = -1,
-        .window = 512,
+        .n_predict = -1, .full = "stop", .speculate = "off", .draft_max = 15, .type_k = "f16", .type_v = "f16", .bos = "<s>",
+        .eos = "</s>", .now = -1, .threshold = -1.0, .window = 512,
+        .host = "127.0.0.1", .port = 8080, .parallel = 4, .queue = 64, .connections = 512, .timeout = 600, .reasoning = "off",
         .temperature = (double)s.temperature, .top_k = s.top_k, .top_p = (double)s.top_p, .min_p = (double)s.min_p,
         .typical_p = (double)s.typical_p, .repeat_penalty = (double)s.repeat_penalty,
         .frequency_penalty = (double)s.frequency_penalty, .presence_penalty = (double)s.presence_penalty,
@@ -53,6 +54,8 @@ void mica_opts_free(mica_opts *o)
 {
     free(o->stop.item);
     free(o->logit_bias.item);
+    free(o->label.item);
+    free(o->choice.item);
 }
 
 void mica_opt_default_text(const mica_opt *opt, char out[32])
@@ -63,7 +66,7 @@ void mica_opt_default_text(const mica_opt *opt, char out[32])
     out[0] = '\0';
     if (opt->kind == OPT_INT && opt->low <= *(const int64_t *)field)
         snprintf(out, 32, "%lld", (long long)*(const int64_t *)field);
-    else if (opt->kind == OPT_REAL || opt->kind == OPT_REAL_ABOVE)
+    else if ((opt->kind == OPT_REAL || opt->kind == OPT_REAL_ABOVE) && opt->lowest <= *(const double *)field)
         snprintf(out, 32, "%.4g", *(const double *)field);
     else if ((opt->kind == OPT_TEXT || opt->kind == OPT_CHOICE) && *(const char *const *)field)
         snprintf(out, 32, "%s", *(const char *const *)field);

@@ -103,7 +103,19 @@ static int hold_all(held *h, const mica_model *model, const json_t *messages)
 
 /* ---- Rendering ---- */
 
-static int render(const mica_model *model, json_t *messages, char **text, size_t *length)
+static mica_status render_request(const mica_model *model, const mica_tools *tools, const char *json, char **text,
+                                  size_t *length, mica_error *err)
+{
+    char *with_tools = NULL;
+    size_t n = strlen(json);
+    mica_status status = tools ? mica_tools_request(tools, json, n, &with_tools, &n, err) : MICA_OK;
+    if (!status)
+        status = mica_model_chat_render(model, tools ? with_tools : json, n, -1, text, length, err);
+    mica_free(with_tools);
+    return status;
+}
+
+static int render(const mica_model *model, const mica_tools *tools, json_t *messages, char **text, size_t *length)
 {
     mica_error err;
     json_t *request = json_pack("{s:O, s:b}", "messages", messages, "add_generation_prompt", 1);
@@ -112,7 +124,7 @@ static int render(const mica_model *model, json_t *messages, char **text, size_t
     *text = NULL;
     if (!json)
         return mica_term_error("not enough memory for the conversation");
-    mica_status status = mica_model_chat_render(model, json, strlen(json), -1, text, length, &err);
+    mica_status status = render_request(model, tools, json, text, length, &err);
     free(json);
     return status ? mica_load_failed(&err) : CODE_OK;
 }
@@ -189,12 +201,13 @@ static int tokenize_held(const held *h, const mica_model *model, const char *tex
     return code;
 }
 
-static int tokenize_chat(const mica_opts *o, const held *h, const mica_model *model, json_t *messages, token_list *list)
+static int tokenize_chat(const mica_opts *o, const held *h, const mica_model *model, const mica_tools *tools, json_t *messages,
+                         token_list *list)
 {
     char *text;
     size_t length;
     bool plain = !h || json_array_size(h->originals) == 0;
-    int code = render(model, plain ? messages : h->messages, &text, &length);
+    int code = render(model, tools, plain ? messages : h->messages, &text, &length);
     if (code == CODE_OK && plain) {
         unsigned bos = o->no_bos ? 0 : MICA_TOKENIZE_ADD_BOS;
         code = append_tokens(list, model, text, length, bos | MICA_TOKENIZE_PARSE_SPECIAL);
@@ -207,7 +220,8 @@ static int tokenize_chat(const mica_opts *o, const held *h, const mica_model *mo
     return code;
 }
 
-int mica_prompt_chat(const mica_opts *o, const mica_model *model, json_t *messages, int32_t **tokens, size_t *n)
+int mica_prompt_chat(const mica_opts *o, const mica_model *model, const mica_tools *tools, json_t *messages, int32_t **tokens,
+                     size_t *n)
 {
     token_list list = {NULL, 0};
     held h = {.messages = NULL};
@@ -220,7 +234,7 @@ int mica_prompt_chat(const mica_opts *o, const mica_model *model, json_t *messag
         code = hold_all(&h, model, messages);
     }
     if (code == CODE_OK)
-        code = tokenize_chat(o, o->parse_special ? NULL : &h, model, messages, &list);
+        code = tokenize_chat(o, o->parse_special ? NULL : &h, model, tools, messages, &list);
     json_decref(h.messages);
     json_decref(h.originals);
     if (code != CODE_OK) {

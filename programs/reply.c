@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "constrain.h"
 #include "interrupt.h"
 
 #define MAX_TEXT ((size_t)1 << 30)
@@ -95,13 +96,16 @@ static bool hold_token(mica_reply *r, const mica_token_event *event)
 
 json_t *mica_reply_result_json(const mica_result *m)
 {
-    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:s, s:i}",
-                     "stop_reason", m->stop_reason, "prompt_n", (int)m->prompt_n, "cached_n", (int)m->cached_n, "gen_n", (int)m->gen_n,
+    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:s, s:i, s:i, s:i, "
+                     "s:i}",
+                     "stop_reason", m->stop_reason, "prompt_n", (int)m->prompt_n, "cached_n", (int)m->cached_n, "gen_n",
+                     (int)m->gen_n,
                      "dropped_n", (int)m->dropped_n, "needed_n", (int)m->needed_n, "load_ms", m->load_ms, "ttft_ms", m->ttft_ms,
                      "tpot_ms", m->tpot_ms, "tpot_p50_ms", m->tpot_p50_ms, "tpot_p95_ms", m->tpot_p95_ms, "prefill_ms",
                      m->prefill_ms, "prefill_tps", m->prefill_tps, "decode_tps", m->decode_tps, "peak_rss_bytes",
                      (json_int_t)m->peak_rss_bytes, "seed", (json_int_t)m->seed, "kernels", m->kernels, "n_threads",
-                     (int)m->n_threads);
+                     (int)m->n_threads, "drafted_n", (int)m->drafted_n, "accepted_n", (int)m->accepted_n, "forced_n",
+                     (int)m->forced_n);
 }
 
 /* ---- Streaming ---- */
@@ -110,7 +114,9 @@ static int on_text(void *user, const char *text, size_t length)
 {
     mica_reply *r = user;
     mica_buf_append(&r->text, text, length);
-    if (!r->json && !mica_term_write(text, length))
+    if (r->calls.tools)
+        r->output_failed = r->output_failed || !mica_calls_feed(&r->calls, text, length);
+    else if (!r->json && !mica_term_write(text, length))
         r->output_failed = true;
     return r->output_failed || r->text.failed;
 }
@@ -123,13 +129,46 @@ static int on_token(void *user, const mica_token_event *event)
     return r->output_failed || mica_interrupt_count() > 0;
 }
 
+static mica_speculation speculation_of(const mica_opts *o)
+{
+    return strcmp(o->speculate, "lookup") == 0  ? MICA_SPECULATE_LOOKUP
+           : strcmp(o->speculate, "model") == 0 ? MICA_SPECULATE_MODEL
+           : strcmp(o->speculate, "both") == 0  ? MICA_SPECULATE_BOTH
+                                                : MICA_SPECULATE_OFF;
+}
+
+static int check_options(const mica_opts *o)
+{
+    bool wants_model = speculation_of(o) & MICA_SPECULATE_MODEL;
+    if (o->draft_model && !wants_model)
+        return mica_term_usage("--draft-model needs --speculate model or both");
+    if (wants_model && !o->draft_model)
+        return mica_term_usage("--speculate %s needs --draft-model FILE", o->speculate);
+    if (o->close && !mica_constrain_asked(o) && !o->tools)
+        return mica_term_usage("--close needs a constraint, such as --schema");
+    int code = mica_calls_check(o);
+    return code == CODE_OK ? mica_constrain_check(o) : code;
+}
+
+int mica_reply_constrain(mica_reply *r, mica_model *model)
+{
+    int code = mica_constrain_load(r->o, model, &r->constraint);
+    if (code == CODE_OK)
+        code = mica_calls_load(&r->calls, r->o, model);
+    r->calls.quiet = r->json;
+    r->options.constraint = r->constraint;
+    return code;
+}
+
 int mica_reply_init(mica_reply *r, const mica_opts *o)
 {
     memset(r, 0, sizeof *r);
     r->o = o;
     r->json = o->json;
     mica_buf_init(&r->text, MAX_TEXT);
-    int code = read_biases(r);
+    int code = check_options(o);
+    if (code == CODE_OK)
+        code = read_biases(r);
     mica_generate_options *g = &r->options;
     *g = mica_generate_options_default();
     g->max_tokens = (int32_t)o->n_predict;
@@ -139,6 +178,9 @@ int mica_reply_init(mica_reply *r, const mica_opts *o)
     g->stop = o->stop.item;
     g->n_stop = o->stop.n;
     g->ignore_eos = o->ignore_eos;
+    g->close = o->close;
+    g->token_healing = o->token_healing;
+    g->speculate = speculation_of(o);
     g->top_logprobs = o->json ? (int32_t)o->logprobs : 0;
     g->on_text = on_text;
     g->on_token = on_token;
@@ -150,6 +192,8 @@ void mica_reply_free(mica_reply *r)
 {
     mica_buf_free(&r->text);
     json_decref(r->waiting);
+    mica_constraint_free(r->constraint);
+    mica_calls_free(&r->calls);
     free(r->bias);
 }
 
@@ -165,11 +209,22 @@ static int code_of(const mica_reply *r, mica_status status, const mica_error *er
     return status ? mica_load_failed(err) : CODE_OK;
 }
 
+/* The ids of calls come from the sampling seed, so that a reply that is asked for again is the same. */
+static int begin_calls(mica_reply *r)
+{
+    if (!r->calls.tools)
+        return CODE_OK;
+    r->options.constraint = mica_tools_constraint(mica_calls_tools(&r->calls));
+    return mica_calls_begin(&r->calls, r->o->seed);
+}
+
 int mica_reply_run(mica_reply *r, mica_session *session, const int32_t *tokens, size_t n, bool *began)
 {
     mica_error err = {.code = MICA_OK};
     mica_buf_free(&r->text);
     *began = false;
+    if (begin_calls(r) != CODE_OK)
+        return CODE_FAILED;
     mica_interrupt_watch(session);
     r->start_ns = mica_now_ns();
     mica_status status = mica_session_sync(session, tokens, n, &err);
@@ -178,6 +233,8 @@ int mica_reply_run(mica_reply *r, mica_session *session, const int32_t *tokens, 
         status = mica_session_generate(session, &r->options, &r->result, &err);
     }
     mica_interrupt_watch(NULL);
+    if (*began && r->calls.tools && !mica_calls_end(&r->calls))
+        r->output_failed = true;
     if (r->json && !print_waiting(r))
         r->output_failed = true;
     int code = code_of(r, status, &err);

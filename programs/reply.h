@@ -3,12 +3,15 @@
 #ifndef MICA_PROGRAMS_REPLY_H
 #define MICA_PROGRAMS_REPLY_H
 #include "base/buf.h"
+#include "calls.h"
 #include "load.h"
 
 typedef struct mica_reply {
     const mica_opts *o;
     mica_generate_options options;
     mica_logit_bias *bias;
+    mica_constraint *constraint; /* NULL: none is asked for */
+    mica_calls calls; /* without --tools: calls.tools is NULL */
     int64_t start_ns; /* the zero of t_ms: just before the prompt is computed */
     bool json, output_failed;
     mica_buf text;    /* of the whole reply */
@@ -19,6 +22,8 @@ typedef struct mica_reply {
 
 /** Reads and checks the options; before the model is loaded, so that a wrong one costs nothing. */
 int mica_reply_init(mica_reply *r, const mica_opts *o);
+/** Compiles the constraint or the tools, once the model is there. */
+int mica_reply_constrain(mica_reply *r, mica_model *model);
 void mica_reply_free(mica_reply *r);
 
 /** Computes the prompt and streams the reply. Returns CODE_OK, CODE_FAILED (a line was printed) or CODE_INTERRUPTED.

@@ -37,7 +37,8 @@ def example_of(readme):
 
 
 def check_files(prefix, libdir, version):
-    wanted = {"bin": ["mica"], "include/mica": ["mica.h"], "share/man/man1": ["mica.1"],
+    wanted = {"bin": ["mica"], "include/mica": ["mica.h", "mica_tools.h", "mica_tasks.h"], "share/man/man1": ["mica.1"],
+              "share/mica/tasks": ["classify.json", "eval/classify.jsonl"], "share/mica/schemas": ["task.schema.json"],
               libdir: ["libmica.a", "libmica.so", "libmica.so.0", f"libmica.so.{version}", "pkgconfig/mica.pc",
                       "cmake/mica/mica-config.cmake"], "share/doc/mica": ["README.md", "LICENSE", "CHANGELOG.md"]}
     missing = [f"{folder}/{name}" for folder, names in wanted.items() for name in names

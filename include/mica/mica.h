@@ -141,7 +141,9 @@ typedef struct mica_tensor_info {
 MICA_API size_t mica_model_tensor_count(const mica_model *model);
 MICA_API void mica_model_tensor(const mica_model *model, size_t i, mica_tensor_info *info);
 
-/** Which kernels run which part of this model, one line each ("blk.*.ffn_down Q6_K: avx2"). Yours. */
+/** Which kernel set's functions run which part of this model, one line each: for groups of functions
+ * ("attention: avx512 (qk, exp_sum, pv), avx2 (rope, softcap, max)"), and for the matrices
+ * ("blk.*.ffn_down.weight Q6_K: GEMM avx512, GEMV avx2": many tokens, and one or two). Yours. */
 MICA_API mica_status mica_model_explain_kernels(const mica_model *model, char **text, mica_error *err);
 
 /* ---- Text ------------------------------------------------------------------------------------------------------------ */
@@ -200,7 +202,8 @@ typedef enum mica_full_policy {
     MICA_FULL_SUMMARISE = 3, /* as SHIFT, with tokens from on_summarise in place of the dropped ones */
 } mica_full_policy;
 
-/** Format of the keys or values in the cache. The quantised ones need heads of a multiple of 32 elements. Each has its own results. */
+/** Format of the keys or values in the cache. The quantised ones need heads of a multiple of 32 elements. Each has its own
+ * results. */
 typedef enum mica_kv_type {
     MICA_KV_F16 = 0,  /* 2 bytes an element */
     MICA_KV_Q8_0 = 1, /* 34 bytes for 32 */
@@ -245,6 +248,7 @@ MICA_API mica_session_options mica_session_options_default(void);
 /** Exact memory of a session, before it is made. */
 typedef struct mica_memory_plan {
     int32_t n_ctx, prefill_chunk, n_threads;
+    int32_t window_ctx;      /* positions that windowed layers keep (docs/memory.md); n_ctx where nothing is saved */
     int64_t weights_bytes;   /* mapped from the file, shared between processes */
     int64_t kv_bytes;        /* KV cache, reserved when the session is made */
     int64_t workspace_bytes; /* everything else the session owns */
@@ -279,6 +283,12 @@ MICA_API mica_status mica_session_score(mica_session *session, const int32_t *to
 /** The history: borrowed until the next call on this session. */
 MICA_API const int32_t *mica_session_tokens(const mica_session *session, size_t *n);
 
+/** Changes the number of threads (1..MICA_MAX_THREADS; 0: mica_thread_plan_default()) and their CPUs (n_threads of them; NULL:
+ * as planned) from the next step on: between calls, or in a callback of this session. Results stay the same, bit for bit.
+ * Threads that are left over sleep until they are wanted again; only a number that the session never had before starts
+ * threads, and each of them adds to the workspace what a plan with one thread more says. On an error nothing changes. */
+MICA_API mica_status mica_session_set_threads(mica_session *session, int32_t n_threads, const int32_t *cpus, mica_error *err);
+
 /** Stops the running call on this session before its next token or chunk. From any thread or a signal handler. */
 MICA_API void mica_session_cancel(mica_session *session);
 
@@ -305,6 +315,48 @@ MICA_API mica_status mica_session_restore_memory(mica_session *session, const vo
  * held. Readable by its owner only; it contains the conversation. */
 MICA_API mica_status mica_session_save(const mica_session *session, const char *path, mica_error *err);
 MICA_API mica_status mica_session_restore(mica_session *session, const char *path, mica_error *err);
+
+/* ---- Constraints: replies that are valid by construction ---------------------------------------------------------------- */
+
+/* A constraint is a compiled JSON Schema, grammar, regular expression or list of choices. A reply under it consists of
+ * tokens that keep the text valid; it ends when the text is complete. Immutable once made; may be used by any number of
+ * sessions at the same time. */
+typedef struct mica_constraint mica_constraint;
+
+typedef enum mica_constraint_kind {
+    MICA_CONSTRAINT_JSON_SCHEMA = 0, /* text: the schema. docs/structured.md has the keywords that are enforced */
+    MICA_CONSTRAINT_JSON = 1,        /* any JSON value; no text */
+    MICA_CONSTRAINT_GBNF = 2,        /* text: a grammar in llama.cpp's notation; its rule "root" */
+    MICA_CONSTRAINT_REGEX = 3,       /* text: a pattern for the whole reply (ECMA-262, no back-references or look-around) */
+    MICA_CONSTRAINT_CHOICES = 4,     /* text: a JSON array of strings, one of which the reply is */
+} mica_constraint_kind;
+
+typedef struct mica_constraint_options {
+    size_t struct_size;
+    mica_constraint_kind kind;
+    const char *text;
+    size_t length;
+    bool lenient;    /* JSON Schema: a keyword that cannot be enforced is a warning; default: an error */
+    bool whitespace; /* JSON: allows (bounded) blanks between elements; default: none */
+    void (*on_warning)(void *user, const char *message);
+    void *user;
+} mica_constraint_options;
+
+MICA_API mica_constraint_options mica_constraint_options_default(void);
+
+/** Compiles a constraint for a model's vocabulary; takes a reference on the model. `model` may be NULL: then it serves only
+ * for mica_constraint_match(). MICA_UNSUPPORTED: a construct that cannot be enforced; MICA_BAD_TEXT: malformed;
+ * MICA_INVALID_ARGUMENT: too large, or one that nothing can satisfy. The message names the place: a JSON pointer, a rule,
+ * or the byte offset in `position`. */
+MICA_API mica_status mica_constraint_new(mica_model *model, const mica_constraint_options *options, mica_constraint **out,
+                                         mica_error *err);
+/** Sessions that still use it must have ended their replies. NULL is fine. */
+MICA_API void mica_constraint_free(mica_constraint *constraint);
+
+/** Whether a whole text is one that the constraint allows. *matches false: *valid_prefix (may be NULL) is how many of its
+ * bytes some allowed text begins with. */
+MICA_API mica_status mica_constraint_match(const mica_constraint *constraint, const char *text, size_t length, bool *matches,
+                                           size_t *valid_prefix, mica_error *err);
 
 /* ---- Generation ------------------------------------------------------------------------------------------------------ */
 
@@ -370,9 +422,23 @@ typedef struct mica_generate_options {
     void *user;
     mica_speculation speculate; /* needs a session with draft_max > 0 */
     int32_t draft_n; /* 0: drafts as long as they pay, by what was right lately and what steps cost; else always this many */
-    /** Batches only: the reply is over, with what mica_session_generate() would have returned. All pointers are borrowed for the
-     * call. May submit further requests and free sessions of the batch, this one too. */
+    /** Batches only: the reply is over, with what mica_session_generate() would have returned. All pointers are borrowed
+     * for the call. May submit further requests and free sessions of the batch, this one too. */
     void (*on_done)(void *user, mica_status status, const struct mica_result *result, const mica_error *error);
+    /** The reply is a text that this constraint allows; NULL: any text. Made for the session's model; borrowed until the
+     * reply is over. A complete text ends the reply ("stop"), even with ignore_eos; stop_tokens and the model's own end it
+     * only where the text may end. Tokens that are the only possible text are not chosen but appended and computed together
+     * with the next one; on_token tells them one after the other, and the times between them are next to nothing in
+     * tpot_p50_ms as in on_token. With top_logprobs each is computed by itself. The text is the same in both cases. */
+    const mica_constraint *constraint;
+    /** With a constraint and max_tokens (or the context's end): as many of the last tokens are kept for the shortest
+     * completion of the text as that needs, so that a reply that is cut is valid all the same; stop_reason is still
+     * "length" ("context"), and the status MICA_OK even where the context's end would be an error. MICA_INVALID_ARGUMENT if
+     * there is no room for the shortest text at all. */
+    bool close;
+    /** The prompt's last token is taken back and chosen again among tokens that begin with its bytes, so that the reply
+     * does not depend on where the prompt ended. The text that the prompt had already is not told again. */
+    bool token_healing;
 } mica_generate_options;
 
 MICA_API mica_generate_options mica_generate_options_default(void);
@@ -392,13 +458,15 @@ typedef struct mica_result {
     const char *kernels;    /* kernel set that ran; borrowed until the model is closed */
     int32_t n_threads;
     int32_t drafted_n, accepted_n; /* speculation: tokens guessed, and how many of them the reply has */
+    int32_t forced_n; /* constraint: tokens of the reply that were the only possible text and were not chosen */
 } mica_result;
 
 /** Generates from the session's history. The reply's tokens are appended to the history. Returns MICA_OK when the reply
  * ended by itself, by a stop string, by max_tokens or (policy STOP) at the context's end: result->stop_reason says which.
  * MICA_CONTEXT_FULL when it reached the context's end and no policy was chosen (the text so far was delivered).
- * MICA_CANCELLED after a cancel; the session stays usable. `result` (may be NULL) is filled in every case. Allocates nothing
- * between the first and last token. */
+ * MICA_CANCELLED after a cancel; the session stays usable. `result` (may be NULL) is filled in every case. Allocates
+ * nothing between the first and last token, but for a constraint's masks, which are kept in the constraint up to a limit,
+ * and its text. */
 MICA_API mica_status mica_session_generate(mica_session *session, const mica_generate_options *options, mica_result *result,
                                            mica_error *err);
 
@@ -442,6 +510,9 @@ MICA_API mica_status mica_batch_new(mica_model *model, const mica_batch_options 
 /** Frees the batch and those of its sessions that were not freed. NULL is fine. */
 MICA_API void mica_batch_free(mica_batch *batch);
 
+/** As mica_session_set_threads(), for all sessions of the batch: between steps, or in a callback of one of its sessions. */
+MICA_API mica_status mica_batch_set_threads(mica_batch *batch, int32_t n_threads, const int32_t *cpus, mica_error *err);
+
 /** A session of the batch, freed by mica_session_free(), which drops its request without a further callback. Of the options
  * n_ctx (0, or at most the batch's), the context policy and the callbacks count; the rest is the batch's. */
 MICA_API mica_status mica_batch_session_new(mica_batch *batch, const mica_session_options *options, mica_session **out,
@@ -452,8 +523,9 @@ MICA_API mica_status mica_batch_session_new(mica_batch *batch, const mica_sessio
 MICA_API mica_status mica_batch_submit(mica_session *session, const int32_t *tokens, size_t n,
                                        const mica_generate_options *options, mica_error *err);
 
-/** Computes one step; the callbacks are called in it, and may call nothing of this batch but mica_session_cancel() (on_done:
- * see there). Returns how many requests are left; 0: there is nothing to do. Allocates nothing. */
+/** Computes one step; the callbacks are called in it, and may call nothing of this batch but mica_session_cancel() and
+ * mica_batch_set_threads() (on_done: see there). Returns how many requests are left; 0: there is nothing to do. Allocates
+ * nothing, but for constraints. */
 MICA_API int32_t mica_batch_step(mica_batch *batch);
 
 #ifdef __cplusplus

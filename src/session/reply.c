@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "session/guide.h"
 #include "session/session.h"
 
 #define MAX_TOP_LOGPROBS 20
@@ -14,7 +15,8 @@ mica_generate_options mica_generate_options_default(void)
         .struct_size = sizeof(mica_generate_options),
         .max_tokens = -1,
         .sampling = {.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .typical_p = 1.0f,
-                     .repeat_penalty = 1.0f, .penalty_last_n = 64, .dry_base = 1.75f, .dry_allowed_length = 2, .dry_last_n = -1, .seed = -1},
+                     .repeat_penalty = 1.0f, .penalty_last_n = 64, .dry_base = 1.75f, .dry_allowed_length = 2,
+                     .dry_last_n = -1, .seed = -1},
     };
 }
 
@@ -66,6 +68,53 @@ static void keep_options(mica_reply *r, const mica_generate_options *o)
     r->o.sampling.logit_bias = NULL;
 }
 
+/* Tokens that may still be said before max_tokens or the context end the reply. */
+static int32_t room_left(const mica_reply *r)
+{
+    const mica_session *s = r->s;
+    bool ends = s->options.full_policy == MICA_FULL_ERROR || s->options.full_policy == MICA_FULL_STOP;
+    int32_t context = ends ? s->options.n_ctx - s->n_tokens : INT32_MAX;
+    int32_t tokens = r->o.max_tokens >= 0 ? r->o.max_tokens - r->gen_n : INT32_MAX;
+    return tokens < context ? tokens : context;
+}
+
+/* Takes the last token back, if it is text and not all there is, and returns it; else -1. The one before it is computed
+ * again, for its logits. */
+static int32_t take_back(mica_reply *r)
+{
+    mica_session *s = r->s;
+    int32_t last = s->tokens[s->n_tokens - 1];
+    size_t bytes = mica_vocab_bytes(s->model->vocab, last, false, NULL, 0);
+    if (!r->o.token_healing || s->n_tokens < 2 || bytes == 0 || bytes > MICA_GUIDE_PIECE)
+        return -1;
+    r->prompt_n = --s->n_tokens;
+    s->n_computed = s->n_computed < s->n_tokens ? s->n_computed : s->n_tokens - 1;
+    s->logits_valid = false;
+    r->n_untold = bytes;
+    return last;
+}
+
+static mica_status start_guide(mica_reply *r, mica_error *err)
+{
+    mica_session *s = r->s;
+    mica_status status = MICA_OK;
+    if (r->o.constraint && r->o.constraint->model != s->model)
+        return mica_fail(err, MICA_INVALID_ARGUMENT, "the constraint was made for another model, or for none");
+    int32_t healed = take_back(r);
+    r->guided = r->o.constraint || healed >= 0;
+    mica_guide_request q = {.constraint = r->o.constraint, .stop_tokens = r->o.stop_tokens, .n_stop_tokens = r->o.n_stop_tokens,
+                            .ignore_eos = r->o.ignore_eos, .may_close = r->o.close && r->o.max_tokens != 0, .healed = healed,
+                            .room = room_left(r)};
+    if (r->guided && !s->guide)
+        status = mica_guide_new(s->model->vocab, &s->guide, err);
+    if (r->guided && !status)
+        status = mica_guide_start(s->guide, &q, err);
+    if (status && healed >= 0)
+        s->n_tokens++; /* it is still there */
+    r->guided = r->guided && !status;
+    return status;
+}
+
 mica_status mica_reply_start(mica_reply *r, mica_session *s, const mica_generate_options *options, mica_error *err)
 {
     mica_generate_options defaults = mica_generate_options_default();
@@ -84,8 +133,10 @@ mica_status mica_reply_start(mica_reply *r, mica_session *s, const mica_generate
         status = mica_session_shrink(s, s->tokens, (size_t)s->n_tokens, err);
         r->stop_reason = status ? "context" : NULL;
     }
-    if (!status)
+    if (!status) {
         keep_options(r, o);
+        status = start_guide(r, err);
+    }
     r->started = !status;
     return status;
 }
@@ -107,7 +158,7 @@ static void tell_token(mica_reply *r, const float *logits)
     mica_token_event event = {.token = r->token, .index = r->gen_n, .time_ns = r->last_ns};
     if (!r->o.on_token)
         return;
-    if (r->o.top_logprobs > 0) {
+    if (r->o.top_logprobs > 0 && logits) {
         event.n_top = r->o.top_logprobs < n_vocab ? r->o.top_logprobs : n_vocab;
         event.top_tokens = tops;
         event.top_logprobs = logprobs;
@@ -132,8 +183,10 @@ static void push_text(mica_reply *r, const char *text, size_t n)
         bool hit = false;
         size_t ready = mica_stop_push(r->s->stop, text + i, part, &out, &hit);
         tell_text(r, out, ready);
-        if (hit)
+        if (hit) {
+            r->stop_hit = true;
             r->stop_reason = "stop";
+        }
         i += part;
     }
 }
@@ -141,15 +194,17 @@ static void push_text(mica_reply *r, const char *text, size_t n)
 static void push_token(mica_reply *r)
 {
     size_t n = mica_vocab_bytes(r->s->model->vocab, r->token, false, r->bytes, sizeof r->bytes);
+    size_t untold = n < r->n_untold ? n : r->n_untold;
+    r->n_untold -= untold;
     if (n <= sizeof r->bytes)
-        push_text(r, r->text, mica_detok_push(&r->detok, r->bytes, n, r->text));
+        push_text(r, r->text, mica_detok_push(&r->detok, r->bytes + untold, n - untold, r->text));
 }
 
 /* What the detokenizer and the stop strings still hold back. */
 static void flush_text(mica_reply *r)
 {
     const char *reason = r->stop_reason, *out;
-    if (strcmp(reason, "stop") == 0 || strcmp(reason, "cancelled") == 0)
+    if (r->stop_hit || strcmp(reason, "cancelled") == 0)
         return;
     r->stop_reason = NULL;
     push_text(r, r->text, mica_detok_finish(&r->detok, r->text));
@@ -190,6 +245,10 @@ static mica_status append(mica_reply *r, mica_error *err)
     s->logits_valid = false;
     if (r->stop_reason || s->n_tokens < s->options.n_ctx)
         return MICA_OK;
+    if (r->guided && s->guide->may_close && s->options.full_policy == MICA_FULL_ERROR && mica_guide_may_end(s->guide)) {
+        r->stop_reason = "context"; /* as far as it came the reply is valid, which is what a close asks for */
+        return MICA_OK;
+    }
     if (s->options.full_policy == MICA_FULL_STOP || (r->o.max_tokens >= 0 && r->gen_n >= r->o.max_tokens)) {
         r->stop_reason = s->options.full_policy == MICA_FULL_STOP ? "context" : "length";
         return MICA_OK;
@@ -200,28 +259,84 @@ static mica_status append(mica_reply *r, mica_error *err)
     return status;
 }
 
-mica_status mica_reply_take(mica_reply *r, const float *logits, mica_error *err)
+/* Why a reply ends whose constraint has nothing more to say. */
+static const char *end_of_text(const mica_reply *r)
+{
+    if (!r->s->guide->closing)
+        return "stop";
+    return r->o.max_tokens >= 0 && r->o.max_tokens - r->gen_n <= room_left(r) ? "length" : "context";
+}
+
+/* A token becomes part of the reply. `chosen`: by the sampler; only such a one may end the reply instead of being text.
+ * `logits` may be NULL: then nothing is told of its probability. */
+static mica_status say(mica_reply *r, int32_t token, const float *logits, bool chosen, mica_error *err)
+{
+    bool end = chosen && ends(r, token);
+    mica_status status = r->guided && !end ? mica_guide_accept(r->s->guide, token, err) : MICA_OK;
+    if (status)
+        return status;
+    r->token = token;
+    note_time(r);
+    tell_token(r, logits);
+    r->gen_n++;
+    if (end) {
+        r->stop_reason = r->stop_reason ? r->stop_reason : "eos";
+    } else {
+        push_token(r);
+        if (!r->stop_reason && r->guided && mica_guide_is_over(r->s->guide))
+            r->stop_reason = end_of_text(r);
+        if (!r->stop_reason && r->gen_n == r->o.max_tokens)
+            r->stop_reason = "length";
+    }
+    return append(r, err);
+}
+
+/* Says a token that the sampler chooses among those that are possible; with a close it may find that there is no room for
+ * it. */
+static mica_status choose(mica_reply *r, const float *logits, mica_error *err)
 {
     mica_session *s = r->s;
+    const uint32_t *mask = NULL;
+    int32_t token;
+    mica_status status = r->guided && mica_guide_restricts(s->guide) ? mica_guide_mask(s->guide, &mask, err) : MICA_OK;
+    if (!status)
+        status = mica_sampler_pick_masked(s->sampler, logits, mask, s->tokens, (size_t)s->n_tokens, &token, err);
+    if (!status && r->guided && !ends(r, token))
+        status = mica_guide_reserve(s->guide, token, room_left(r), err);
+    return status || (r->guided && s->guide->closing) ? status : say(r, token, logits, true, err);
+}
+
+/* One token by the logits, and all that follow it without a choice; a reply may begin with such. */
+static mica_status take_guided(mica_reply *r, const float *logits, mica_error *err)
+{
+    mica_guide *g = r->s->guide;
+    mica_status status = MICA_OK;
+    int32_t before = r->gen_n;
+    while (!status && !r->stop_reason) {
+        if (mica_guide_is_over(g)) {
+            r->stop_reason = end_of_text(r);
+            break;
+        }
+        const float *unused = r->gen_n == before ? logits : NULL;
+        status = mica_guide_force(g, room_left(r), err);
+        if (status || (!unused && (r->o.top_logprobs > 0 || !mica_guide_queued(g))))
+            break;
+        if (mica_guide_queued(g))
+            status = say(r, g->queue.ids[g->queue_at], unused, false, err);
+        else if (!g->closing)
+            status = choose(r, unused, err);
+    }
+    return status;
+}
+
+mica_status mica_reply_take(mica_reply *r, const float *logits, mica_error *err)
+{
     note_prefill(r);
     if (r->o.max_tokens == 0) {
         r->stop_reason = "length";
         return MICA_OK;
     }
-    mica_status status = mica_sampler_pick(s->sampler, logits, s->tokens, (size_t)s->n_tokens, &r->token, err);
-    if (status)
-        return status;
-    note_time(r);
-    tell_token(r, logits);
-    r->gen_n++;
-    if (ends(r, r->token)) {
-        r->stop_reason = r->stop_reason ? r->stop_reason : "eos";
-    } else {
-        push_token(r);
-        if (!r->stop_reason && r->gen_n == r->o.max_tokens)
-            r->stop_reason = "length";
-    }
-    return append(r, err);
+    return r->guided ? take_guided(r, logits, err) : choose(r, logits, err);
 }
 
 /* ---- the end ---- */
@@ -236,6 +351,9 @@ mica_status mica_reply_finish(mica_reply *r, mica_status status, mica_result *re
         r->stop_reason = "error";
     if (r->started)
         flush_text(r);
+    if (r->guided)
+        r->forced_n = s->guide->forced_n;
+    mica_guide_end(s->guide);
     if (!status && strcmp(r->stop_reason, "cancelled") == 0)
         status = mica_fail(err, MICA_CANCELLED, "a callback stopped the reply after %d tokens", r->gen_n);
     if (result)

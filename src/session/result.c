@@ -59,5 +59,5 @@ void mica_reply_result(mica_reply *r, mica_result *out)
         .prefill_tps = prefill_s > 0.0 ? r->prefill_n / prefill_s : 0.0,
         .decode_tps = decode_ns > 0.0 ? (r->gen_n - 1) / (decode_ns / 1e9) : 0.0,
         .peak_rss_bytes = mica_memory_peak_rss(s->options.sysroot), .seed = r->seed, .kernels = s->model->kernels.name,
-        .n_threads = s->threads.n_threads, .drafted_n = r->drafted_n, .accepted_n = r->accepted_n};
+        .n_threads = mica_pool_threads(s->pool), .drafted_n = r->drafted_n, .accepted_n = r->accepted_n, .forced_n = r->forced_n};
 }

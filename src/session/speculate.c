@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "session/drafter.h"
+#include "session/guide.h"
 #include "session/lookup.h"
 #include "session/pace.h"
 #include "session/plan.h"
@@ -116,6 +117,8 @@ static draft guess(mica_speculator *sp, const mica_reply *r)
         draft model = from_model(sp, r, room);
         d = model.n > 0 ? model : d;
     }
+    if (d.n > 0 && r->guided) /* what the constraint forbids cannot be right */
+        d.n = mica_guide_trim(r->s->guide, sp->tokens, d.n);
     return d;
 }
 
@@ -131,24 +134,36 @@ static void compute(mica_speculator *sp, mica_session *s, int32_t n)
     mica_pace_step(&sp->pace, 1 + n, mica_now_ns() - start);
 }
 
-/* Takes tokens of the reply while they are those of the draft, and the one after. */
+/* How many of the last `said` tokens of the history, one after another, are those of the draft from its token `from` on; of
+ * a draft that was not tried, the first one counts. */
+static int32_t count_right(const mica_speculator *sp, const mica_session *s, const draft *d, int32_t from, int32_t said)
+{
+    int32_t known = d->source < 0 ? 0 : d->n > 0 ? d->n : 1, right = 0;
+    while (right < said && from + right < known && s->tokens[s->n_tokens - said + right] == sp->tokens[from + right])
+        right++;
+    return right;
+}
+
+/* Takes tokens of the reply while they are those of the draft, and the one after. A row's logits may give several tokens,
+ * where a constraint leaves no choice. */
 static mica_status accept(mica_speculator *sp, mica_reply *r, const draft *d, mica_error *err)
 {
     mica_session *s = r->s;
     size_t n_vocab = (size_t)s->model->weights.h.n_vocab;
     mica_status status = MICA_OK;
-    int32_t right = 0;
+    int32_t right = 0, known = d->source < 0 ? 0 : d->n > 0 ? d->n : 1;
     bool wrong = false;
-    for (int32_t i = 0;; i++) {
+    for (int32_t i = 0; i <= d->n && !wrong && !r->stop_reason;) {
         if (i > 0 && (status = mica_session_interrupted(s, 0, 1, err)))
             break;
+        int32_t before = r->gen_n, dropped = s->dropped_n;
         s->n_computed = s->n_tokens; /* row i is what follows the history's last token */
-        if ((status = mica_reply_take(r, s->exec.logits + (size_t)i * n_vocab, err)))
+        if ((status = mica_reply_take(r, s->exec.logits + (size_t)i * n_vocab, err)) || s->dropped_n != dropped)
             break;
-        wrong = d->source >= 0 && (i < d->n || d->n == 0) && r->token != sp->tokens[i];
-        right += d->source >= 0 && (i < d->n || d->n == 0) && !wrong;
-        if (r->stop_reason || wrong || i == d->n)
-            break;
+        int32_t said = r->gen_n - before, hits = count_right(sp, s, d, i, said);
+        right += hits;
+        wrong = hits < said && i + hits < known;
+        i += said;
     }
     if (d->source >= 0)
         mica_pace_judge(&sp->pace, d->source, right, wrong); /* a guess that was not tried is judged too */
@@ -163,6 +178,7 @@ mica_status mica_speculate_step(mica_reply *r, mica_error *err)
     mica_speculator *sp = s->speculator;
     mica_status status;
     follow_history(sp, r);
+    mica_session_settle(s);
     if (s->n_tokens - s->n_computed != 1) { /* logits are there already, or much is to be computed */
         status = mica_session_compute(s, err);
         return status ? status : mica_reply_take(r, s->exec.logits, err);

@@ -26,7 +26,7 @@ struct mica_sampler {
     mica_logit_bias *bias; /* [MICA_SAMPLER_MAX_BIAS] */
     double *block_mass;    /* [blocks] */
     mica_cand *cands;      /* [n_vocab] */
-    float *edited;         /* [n_vocab] logits after bias and penalties */
+    float *edited;         /* [n_vocab] logits after bias and penalties; with a mask those that it allows, packed */
     int32_t *mark;         /* [n_vocab] */
     int32_t *block_max;    /* [blocks] */
     int32_t *z;            /* [n_ctx] */
@@ -125,6 +125,8 @@ static bool penalises(const mica_sampling *o)
     return o->repeat_penalty != 1.0f || o->frequency_penalty != 0.0f || o->presence_penalty != 0.0f;
 }
 
+static size_t mask_words(const mica_sampler *s) { return ((size_t)s->n_vocab + 31) / 32; }
+
 /* How many of the last tokens any stage will read. */
 static size_t history_needed(const mica_sampling *o, size_t n)
 {
@@ -133,8 +135,26 @@ static size_t history_needed(const mica_sampling *o, size_t n)
     return penalties > dry ? penalties : dry;
 }
 
-/* The history may be longer than the context that the scratch memory was sized for; then only its end counts. */
-static mica_status edit(mica_sampler *s, const float *logits, const int32_t *history, size_t n, size_t needed, mica_error *err)
+/* The logits to be edited: all of them, or those of the mask and those that the edits touch. */
+static void copy_logits(mica_sampler *s, const float *logits, const uint32_t *mask, const int32_t *history, size_t n)
+{
+    if (!mask) {
+        memcpy(s->edited, logits, (size_t)s->n_vocab * sizeof *logits);
+        return;
+    }
+    for (size_t w = 0; w < mask_words(s); w++)
+        for (uint32_t left = mask[w]; left; left &= left - 1) {
+            size_t id = w * 32 + (size_t)__builtin_ctz(left);
+            s->edited[id] = logits[id];
+        }
+    for (size_t i = 0; i < n; i++)
+        s->edited[history[i]] = logits[history[i]];
+    for (size_t i = 0; i < s->options.n_logit_bias; i++)
+        s->edited[s->bias[i].token] = logits[s->bias[i].token];
+}
+
+static mica_status edit(mica_sampler *s, const float *logits, const uint32_t *mask, const int32_t *history, size_t n,
+                        size_t needed, mica_error *err)
 {
     const mica_sampling *o = &s->options;
     for (size_t i = n - needed; i < n; i++)
@@ -142,7 +162,7 @@ static mica_status edit(mica_sampler *s, const float *logits, const int32_t *his
             return mica_fail(err, MICA_INVALID_ARGUMENT,
                              "token %" PRId32 " at position %zu of the history is not in the vocabulary, [0, %" PRId32 "]",
                              history[i], i, s->n_vocab - 1);
-    memcpy(s->edited, logits, (size_t)s->n_vocab * sizeof *logits);
+    copy_logits(s, logits, mask, needed > 0 ? history + (n - needed) : history, needed);
     mica_bias_apply(o->logit_bias, o->n_logit_bias, s->edited);
     if (needed > 0 && penalises(o))
         mica_penalties_apply(o, history, n, s->mark, s->edited);
@@ -151,21 +171,63 @@ static mica_status edit(mica_sampler *s, const float *logits, const int32_t *his
     return MICA_OK;
 }
 
+/* ---- Masks ----------------------------------------------------------------------------------------------------------- */
+
+/* The allowed logits to the front of `edited`, in the order of their ids, so that all stages work on them as on a small
+ * vocabulary and ties still go to the lowest id. `from` may be `edited` itself: none moves up. Returns their number. */
+static size_t pack(mica_sampler *s, const float *from, const uint32_t *mask)
+{
+    size_t n = 0;
+    for (size_t w = 0; w < mask_words(s); w++) {
+        const float *x = from + w * 32;
+        if (mask[w] == UINT32_MAX) { /* most of a vocabulary may stand inside a string */
+            memmove(s->edited + n, x, 32 * sizeof *x);
+            n += 32;
+            continue;
+        }
+        for (uint32_t left = mask[w]; left; left &= left - 1)
+            s->edited[n++] = x[__builtin_ctz(left)];
+    }
+    return n;
+}
+
+/* The id of packed logit number `index`. */
+static int32_t unpack(const uint32_t *mask, int32_t index)
+{
+    size_t w = 0;
+    for (int32_t count; (count = __builtin_popcount(mask[w])) <= index; w++)
+        index -= count;
+    uint32_t left = mask[w];
+    while (index-- > 0)
+        left &= left - 1;
+    return (int32_t)(w * 32) + __builtin_ctz(left);
+}
+
 /* ---- Errors ---------------------------------------------------------------------------------------------------------- */
 
-static mica_status fail_non_finite(const mica_sampler *s, const float *logits, mica_error *err)
+static bool is_masked(const uint32_t *mask, int32_t i) { return mask && !(mask[i / 32] >> i % 32 & 1); }
+
+static mica_status fail_non_finite(const mica_sampler *s, const float *logits, const uint32_t *mask, mica_error *err)
 {
     bool any_finite = false;
     for (int32_t i = 0; i < s->n_vocab; i++) {
         float x = logits[i];
+        if (is_masked(mask, i))
+            continue;
         if (x != x || x == INFINITY)
             return mica_fail(err, MICA_NON_FINITE,
                              "the model gave %g as the logit of token %" PRId32 ": it must be finite or -inf", (double)x, i);
         any_finite |= x != -INFINITY;
     }
+    if (any_finite && mask)
+        return mica_fail(err, MICA_INVALID_ARGUMENT,
+                         "no token is left to choose: logit_bias bans every token that the constraint allows here; ban fewer");
     if (any_finite)
         return mica_fail(err, MICA_NON_FINITE,
                          "no token is left to choose: logit_bias bans every token that the model allows; ban fewer");
+    if (mask)
+        return mica_fail(err, MICA_NON_FINITE,
+                         "no token is left to choose: the model gives -inf to all that the constraint allows here");
     return mica_fail(err, MICA_NON_FINITE, "no token is left to choose: all %" PRId32 " logits are -inf", s->n_vocab);
 }
 
@@ -202,26 +264,42 @@ static int32_t draw(mica_sampler *s, const mica_scan *scan)
     return mica_mass_find(&s->weights, scan, inverse_t, s->block_mass, u * mass);
 }
 
-mica_status mica_sampler_pick(mica_sampler *s, const float *logits, const int32_t *history, size_t n, int32_t *token,
-                              mica_error *err)
+/* The history may be longer than the context that the scratch memory was sized for; then only its end counts. */
+mica_status mica_sampler_pick_masked(mica_sampler *s, const float *logits, const uint32_t *mask, const int32_t *history,
+                                     size_t n, int32_t *token, mica_error *err)
 {
     const float *used = logits;
+    size_t n_used = (size_t)s->n_vocab;
     if (n > s->n_ctx) {
         history += n - s->n_ctx;
         n = s->n_ctx;
     }
     size_t needed = history_needed(&s->options, n);
     if (needed > 0 || s->options.n_logit_bias > 0) {
-        mica_status status = edit(s, logits, history, n, needed, err);
+        mica_status status = edit(s, logits, mask, history, n, needed, err);
         if (status != MICA_OK)
             return status;
         used = s->edited;
     }
+    if (mask) {
+        n_used = pack(s, used, mask);
+        used = s->edited;
+    }
+    if (n_used == 0)
+        return mica_fail(err, MICA_INVALID_ARGUMENT, "no token of this vocabulary continues the text as the constraint wants");
     mica_scan scan;
-    if (!mica_scan_logits(used, (size_t)s->n_vocab, s->block_max, &scan))
-        return fail_non_finite(s, logits, err);
+    if (!mica_scan_logits(used, n_used, s->block_max, &scan))
+        return fail_non_finite(s, logits, mask, err);
     *token = s->options.temperature < COLDEST ? scan.best_id : draw(s, &scan);
+    if (mask)
+        *token = unpack(mask, *token);
     return MICA_OK;
+}
+
+mica_status mica_sampler_pick(mica_sampler *s, const float *logits, const int32_t *history, size_t n, int32_t *token,
+                              mica_error *err)
+{
+    return mica_sampler_pick_masked(s, logits, NULL, history, n, token, err);
 }
 
 /* ---- Log-probabilities ----------------------------------------------------------------------------------------------- */

@@ -31,6 +31,13 @@ mica_status mica_sampler_start(mica_sampler *s, const mica_sampling *options, in
 mica_status mica_sampler_pick(mica_sampler *s, const float *logits, const int32_t *history, size_t n, int32_t *token,
                               mica_error *err);
 
+/** The same among the tokens whose bit mask[t / 32] >> t % 32 & 1 is set: as if all others had a logit of -inf, so that
+ * filters and the draw see the distribution of those alone. Takes time by their number. NULL: no mask. Bits beyond the
+ * vocabulary are 0. MICA_INVALID_ARGUMENT if the mask is empty or logit_bias bans all that it allows; of NaN and +inf only
+ * those of the mask are seen. */
+mica_status mica_sampler_pick_masked(mica_sampler *s, const float *logits, const uint32_t *mask, const int32_t *history,
+                                     size_t n, int32_t *token, mica_error *err);
+
 /** The k most probable tokens and their natural log-probabilities in the unmodified distribution, best first; and the
  * log-probability of `token`. tokens/logprobs have room for k; where fewer tokens have a finite logit, the rest is -1 and
  * -INFINITY, as is everything if mica_sampler_pick() would refuse the logits. */

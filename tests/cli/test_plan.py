@@ -100,6 +100,12 @@ class Kv(TestCase):
         got = json.loads(self.ok(mica("kv", "plan", "-m", path, "--json")).out)
         self.assertGreater(got["window"], 0)
         self.assertTrue(0 < len(got["windowed_layers"]) <= got["layers"], got)
+        got = json.loads(self.ok(mica("kv", "plan", "-m", path, "--ctx", "2048", "--json")).out)
+        windowed = len(got["windowed_layers"])
+        slots = (got["layers"] - windowed) * 2048 + windowed * got["window_ctx"]
+        self.assertEqual(got["bytes"], slots * got["kv_heads"] * got["head_dim"] * 4)
+        self.assertTrue(got["window"] < got["window_ctx"] < 2048, got)
+        self.assertIn(f"keep {got['window_ctx']} positions", self.ok(mica("kv", "plan", "-m", path, "--ctx", "2048")).text)
 
     def test_refusals(self):
         self.fails(mica("kv", "plan", "-m", SCRIPTED, "--type-k", "q5_1"), "--type-k", "q5_1", "f16", code=2)

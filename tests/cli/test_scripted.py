@@ -112,7 +112,26 @@ class Replies(TestCase):
 
     def test_explain_kernels(self):
         lines, _, _ = self.reply("Hi 🙂!", "-p", "E", "--explain-kernels")
-        self.assertIn("blk.*.ffn_down.weight F32", "\n".join(lines))
+        text = "\n".join(lines)
+        self.assertRegex(text, r"(?m)^blk\.\*\.ffn_down\.weight F32: GEMM \w+, GEMV \w+$")
+        for group in ("norms and sums", "activation", "quantisation", "attention", "KV cache"):
+            self.assertRegex(text, rf"(?m)^{group}: \w+ \(\w+.*\)$")
+        lines, _, _ = self.reply("Hi 🙂!", "-p", "E", "--explain-kernels", "--kernels", "portable")
+        for line in lines[:-1]:  # the last has the metrics
+            self.assertRegex(line, r": portable \(|: GEMM portable, GEMV portable$|: rows decoded by portable code$")
+
+    def test_kernels_of_the_environment(self):
+        """MICA_KERNELS forces a set; --kernels wins over it; an empty one is none."""
+        def ran(value, *args):
+            done = self.ok(run("-p", "E", "--json", *args, env=dict(environment(), MICA_KERNELS=value)))
+            return lines_of(done)[-1]["kernels"]
+
+        best = lines_of(self.ok(run("-p", "E", "--json")))[-1]["kernels"]
+        self.assertEqual(ran("portable"), "portable")
+        self.assertEqual(ran(""), best)
+        self.assertEqual(ran("portable", "--kernels", best), best)
+        self.assertEqual(ran("magic", "--kernels", "portable"), "portable")
+        self.fails(run("-p", "E", env=dict(environment(), MICA_KERNELS="magic")), "magic")
 
 
 class Json(TestCase):

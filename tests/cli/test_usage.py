@@ -8,7 +8,8 @@ import time
 
 from climica import BIN, DATA, SCRIPTED, TestCase, environment, main, mica, run, write_temporary
 
-COMMANDS = ["run", "chat", "inspect", "tokenize", "detokenize", "template", "perplexity", "threads", "kv", "help"]
+COMMANDS = ["run", "chat", "inspect", "tokenize", "detokenize", "template", "perplexity", "threads", "kv", "grammar", "task", "eval",
+            "help"]
 
 
 def table():
