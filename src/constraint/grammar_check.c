@@ -154,11 +154,9 @@ static bool list_parents(checker *c, int32_t **first_out, int32_t **parents_out)
 static bool solve(checker *c, bool empty, bool *holds)
 {
     const mica_grammar *g = c->g;
-    int32_t *first, *parents = NULL, n = 0, *missing = new_array(c, (size_t)c->n_vertices, sizeof *missing);
+    int32_t *first = NULL, *parents = NULL, n = 0, *missing = new_array(c, (size_t)c->n_vertices, sizeof *missing);
     int32_t *work = new_array(c, (size_t)c->n_vertices, sizeof *work);
     bool ok = missing && work && list_parents(c, &first, &parents);
-    if (!missing || !work)
-        first = NULL;
     for (int32_t v = 0; ok && v < c->n_vertices; v++) {
         missing[v] = v < g->n_nodes && g->nodes[v].kind == MICA_G_SEQ ? g->nodes[v].count : 1;
         if (holds_alone(g, v, empty)) {

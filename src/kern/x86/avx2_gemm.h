@@ -142,7 +142,7 @@ MICA_INLINE void tile_256(const avx2_format *f, const struct tile *t, const toke
     }
 }
 
-/* T tokens from t0 through the tiles of one panel. The chains rest in `out` between panels. */
+/* T tokens from t0 through the tiles of one panel; past the last one, that one again. The chains rest in `out` between panels. */
 MICA_INLINE void panel_tokens(const avx2_format *f, const mica_matmul *m, const struct tile *tiles, int64_t k0, int64_t k1, int32_t t0,
                               int T, int64_t r, int n_rows)
 {
@@ -151,7 +151,7 @@ MICA_INLINE void panel_tokens(const avx2_format *f, const mica_matmul *m, const 
     __m256 acc[TOKENS];
     float tail[ROWS];
     UNROLL for (int i = 0; i < T; i++) {
-        int64_t t = t0 + i;
+        int64_t t = t0 + i < act->n ? t0 + i : act->n - 1;
         x.q[i] = act->q + t * act->k;
         x.d[i] = act->d + t * (act->k / f->block);
         x.sum[i] = act->sum + t * (act->k / 16);
@@ -173,7 +173,8 @@ MICA_INLINE void panel_tokens(const avx2_format *f, const mica_matmul *m, const 
             tile_256(f, tiles + (k - k0) / 256, &x, k, T, acc);
     }
     UNROLL for (int i = 0; i < T; i++)
-        store_rows(m->out + (t0 + i) * m->out_stride + r, acc[i], n_rows);
+        if (t0 + i < act->n)
+            store_rows(m->out + (t0 + i) * m->out_stride + r, acc[i], n_rows);
 }
 
 MICA_INLINE void gemm(const avx2_format *f, const mica_matmul *m, int64_t r0, int64_t r1, struct tile *tiles)
@@ -185,11 +186,8 @@ MICA_INLINE void gemm(const avx2_format *f, const mica_matmul *m, int64_t r0, in
             int64_t k1 = k_end - k0 < 256 * TILES ? k_end : k0 + 256 * TILES;
             for (int64_t k = k0; k < k1; k += 256)
                 fill_tile(f, tiles + (k - k0) / 256, &rows, m->row_bytes, k, k1);
-            int32_t t = 0;
-            for (; t + TOKENS <= m->x->n; t += TOKENS)
+            for (int32_t t = 0; t < m->x->n; t += TOKENS)
                 panel_tokens(f, m, tiles, k0, k1, t, TOKENS, r, rows.n);
-            for (; t < m->x->n; t++)
-                panel_tokens(f, m, tiles, k0, k1, t, 1, r, rows.n);
         }
     }
 }

@@ -183,7 +183,7 @@ MICA_INLINE void tile_256(const avx2_format *f, const tile *t, const tokens *x, 
     }
 }
 
-/* T tokens from t0 through the tiles of one panel. The chains rest in `out` between panels. */
+/* T tokens from t0 through the tiles of one panel; past the last one, that one again. The chains rest in `out` between panels. */
 MICA_INLINE void panel_tokens(const avx2_format *f, const mica_matmul *m, const tile *tiles, int64_t k0, int64_t k1, int32_t t0,
                               int T, int64_t r, int n_rows)
 {
@@ -191,7 +191,7 @@ MICA_INLINE void panel_tokens(const avx2_format *f, const mica_matmul *m, const 
     tokens x;
     __m512 acc[TOKENS];
     UNROLL for (int i = 0; i < T; i++) {
-        int64_t t = t0 + i;
+        int64_t t = t0 + i < act->n ? t0 + i : act->n - 1;
         x.q[i] = act->q + t * act->k;
         x.d[i] = act->d + t * (act->k / f->block);
         x.sum[i] = act->sum + t * (act->k / 16);
@@ -204,7 +204,8 @@ MICA_INLINE void panel_tokens(const avx2_format *f, const mica_matmul *m, const 
             tile_256(f, tiles + (k - k0) / 256, &x, k, T, acc);
     }
     UNROLL for (int i = 0; i < T; i++)
-        _mm512_mask_storeu_ps(m->out + (t0 + i) * m->out_stride + r, row_mask(n_rows), acc[i]);
+        if (t0 + i < act->n)
+            _mm512_mask_storeu_ps(m->out + (t0 + i) * m->out_stride + r, row_mask(n_rows), acc[i]);
 }
 
 MICA_INLINE void gemm(const avx2_format *f, const mica_matmul *m, int64_t r0, int64_t r1, tile *tiles)
@@ -219,12 +220,8 @@ MICA_INLINE void gemm(const avx2_format *f, const mica_matmul *m, int64_t r0, in
             int32_t t = 0, n = m->x->n;
             for (; t + TOKENS <= n; t += TOKENS)
                 panel_tokens(f, m, tiles, k0, k1, t, TOKENS, r, rows.n);
-            for (; t + 4 <= n; t += 4)
+            for (; t < n; t += 4)
                 panel_tokens(f, m, tiles, k0, k1, t, 4, r, rows.n);
-            for (; t + 2 <= n; t += 2)
-                panel_tokens(f, m, tiles, k0, k1, t, 2, r, rows.n);
-            if (t < n)
-                panel_tokens(f, m, tiles, k0, k1, t, 1, r, rows.n);
         }
     }
 }
