@@ -133,8 +133,8 @@ void mica_doc_man(void)
     puts(".SH EXIT STATUS\n0 if all went well; 1 after a failure, which is one line on standard error; 2 if the command line "
          "is wrong; 130 if Ctrl\\-C ended a reply.");
     puts(".SH ENVIRONMENT\n.TP\nMICA_MODELS_DIR\nThe folder of the default model. Without it:\n"
-         "$XDG_CACHE_HOME/mica/models, or ~/.cache/mica/models.\n.TP\nXDG_DATA_HOME\nThe folder of a user's tasks is mica/tasks "
-         "in it; without it, in ~/.local/share.");
+         "$XDG_CACHE_HOME/mica/models, or ~/.cache/mica/models.\n.TP\nXDG_DATA_HOME\n"
+         "The folder of a user's tasks is mica/tasks in it; without it, in ~/.local/share.");
 }
 
 /* ---- Completion ---- */
