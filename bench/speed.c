@@ -1,10 +1,12 @@
 /* speed.c - prefill and decode rates of the engine, measured as llama-bench measures its own: random tokens, no sampling, an empty
  * cache before each repetition. bench/peers runs both in turn.
  *
- *     speed MODEL [-t THREADS] [-p PREFILL] [-n DECODE] [-d DEPTH] [-b SEQUENCES] [-r REPETITIONS] [-k KERNELS]
+ *     speed MODEL [-t THREADS] [-p PREFILL] [-n DECODE] [-d DEPTH] [-b SEQUENCES] [-r REPETITIONS] [-k KERNELS] [-c CACHE]
  *
- * Prints one line a repetition: test, tokens, tokens per second. -b N: also decode of N sequences in one batch, each after a
- * prompt of DEPTH tokens (at least one), greedily; tokens per second of all of them together, as llama-batched-bench's S_TG.
+ * Prints the bytes of weights that one token reads, then one line a repetition: test, tokens, tokens per second. Decode at a depth: the
+ * DEPTH tokens are computed once, and each repetition goes on from there. -b N: instead decode of N sequences in one batch, each after a
+ * prompt of DEPTH tokens (at least one), greedily; tokens per second of all of them together, as llama-batched-bench's S_TG. CACHE: the
+ * format of keys and values, f16, q8_0 or q4_0.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +19,7 @@
 typedef struct job {
     const char *path, *kernels;
     int threads, prefill, decode, depth, sequences, repetitions;
+    mica_kv_type cache;
 } job;
 
 static double now_s(void)
@@ -54,6 +57,36 @@ static double run(mica_session *s, const int32_t *tokens, int from, int to, int 
     return now_s() - start;
 }
 
+/* All weights, but of an embedding that does not serve as output as well, where a token reads one row. */
+static int64_t bytes_per_token(const mica_model *model)
+{
+    int64_t bytes = 0, embedding = 0;
+    bool output = false;
+    for (size_t i = 0; i < mica_model_tensor_count(model); i++) {
+        mica_tensor_info t;
+        mica_model_tensor(model, i, &t);
+        bytes += t.bytes;
+        output |= strcmp(t.name, "output.weight") == 0;
+        embedding += strcmp(t.name, "token_embd.weight") == 0 ? t.bytes : 0;
+    }
+    return output ? bytes - embedding : bytes;
+}
+
+/* Decode of j->decode tokens after the first j->depth, which stay in the cache: the token after them is another each time. */
+static void measure_decode(const job *j, mica_session *s, int32_t *tokens, int32_t n_vocab)
+{
+    mica_error err;
+    for (int n = 256; j->depth > 0 && n < j->depth + 256; n += 256)
+        check(mica_session_sync(s, tokens, (size_t)(n < j->depth ? n : j->depth), &err), &err);
+    for (int r = 0; r <= j->repetitions; r++) {
+        tokens[j->depth] = (tokens[j->depth] + 1) % n_vocab;
+        double t = run(s, tokens, j->depth, j->depth + (r > 0 ? j->decode : 4), 1);
+        if (r > 0)
+            printf("decode %d@%d %.2f\n", j->decode, j->depth, j->decode / t);
+        fflush(stdout);
+    }
+}
+
 static void measure(const job *j, mica_model *model)
 {
     mica_model_info info;
@@ -64,25 +97,20 @@ static void measure(const job *j, mica_model *model)
     mica_model_get_info(model, &info);
     o.n_ctx = most + 8;
     o.n_threads = j->threads;
+    o.kv_k = o.kv_v = j->cache;
     check(mica_session_new(model, &o, &s, &err), &err);
-    for (int r = 0; r <= j->repetitions; r++) {
-        int32_t *tokens = random_tokens(most + 1, info.n_vocab);
-        if (j->prefill > 0) {
-            double t = run(s, tokens, 0, j->prefill, j->prefill);
-            if (r > 0) /* the first round warms up */
-                printf("prefill %d %.2f\n", j->prefill, j->prefill / t);
-        }
-        if (j->decode > 0) {
-            tokens[0] = (tokens[0] + 1) % info.n_vocab; /* nothing of the prefill is reused */
-            if (j->depth > 0)
-                run(s, tokens, 0, j->depth, j->depth);
-            double t = run(s, tokens, j->depth, j->depth + (r > 0 ? j->decode : 4), 1);
-            if (r > 0)
-                printf("decode %d@%d %.2f\n", j->decode, j->depth, j->decode / t);
-        }
+    printf("weights %lld\n", (long long)bytes_per_token(model));
+    int32_t *tokens = random_tokens(most + 1, info.n_vocab);
+    for (int r = 0; r <= j->repetitions && j->prefill > 0; r++) {
+        tokens[0] = (tokens[0] + 1) % info.n_vocab; /* nothing of the round before is reused */
+        double t = run(s, tokens, 0, j->prefill, j->prefill);
+        if (r > 0) /* the first round warms up */
+            printf("prefill %d %.2f\n", j->prefill, j->prefill / t);
         fflush(stdout);
-        free(tokens);
     }
+    if (j->decode > 0)
+        measure_decode(j, s, tokens, info.n_vocab);
+    free(tokens);
     mica_session_free(s);
 }
 
@@ -96,6 +124,7 @@ static mica_batch *open_batch(const job *j, mica_model *model, mica_session **se
     o.max_sessions = j->sequences;
     o.n_ctx = j->depth + j->decode + 8;
     o.n_threads = j->threads;
+    o.kv_k = o.kv_v = j->cache;
     o.workspace_limit = (int64_t)4 << 30;
     check(mica_batch_new(model, &o, &b, &err), &err);
     for (int i = 0; i < j->sequences; i++)
@@ -162,10 +191,22 @@ static void measure_batch(const job *j, mica_model *model)
     free(sessions);
 }
 
+static mica_kv_type cache_of(const char *name)
+{
+    if (strcmp(name, "q8_0") == 0)
+        return MICA_KV_Q8_0;
+    if (strcmp(name, "q4_0") == 0)
+        return MICA_KV_Q4_0;
+    if (strcmp(name, "f16") == 0)
+        return MICA_KV_F16;
+    fprintf(stderr, "speed: unknown cache format %s; f16, q8_0 and q4_0 are known\n", name);
+    exit(2);
+}
+
 int main(int argc, char **argv)
 {
     job j = {.threads = 1, .prefill = 512, .decode = 64, .repetitions = 5};
-    for (int c; (c = getopt(argc, argv, "t:p:n:d:b:r:k:")) != -1;) {
+    for (int c; (c = getopt(argc, argv, "t:p:n:d:b:r:k:c:")) != -1;) {
         switch (c) {
         case 't': j.threads = atoi(optarg); break;
         case 'p': j.prefill = atoi(optarg); break;
@@ -174,12 +215,13 @@ int main(int argc, char **argv)
         case 'b': j.sequences = atoi(optarg); break;
         case 'r': j.repetitions = atoi(optarg); break;
         case 'k': j.kernels = optarg; break;
+        case 'c': j.cache = cache_of(optarg); break;
         default: return 2;
         }
     }
     if (optind + 1 != argc) {
         fprintf(stderr, "usage: speed MODEL [-t THREADS] [-p PREFILL] [-n DECODE] [-d DEPTH] [-b SEQUENCES] [-r REPETITIONS] "
-                        "[-k KERNELS]\n");
+                        "[-k KERNELS] [-c f16|q8_0|q4_0]\n");
         return 2;
     }
     mica_model_options o = mica_model_options_default();
@@ -187,9 +229,10 @@ int main(int argc, char **argv)
     mica_error err;
     o.kernels = j.kernels;
     check(mica_model_open(argv[optind], &o, &model, &err), &err);
-    measure(&j, model);
     if (j.sequences > 0)
         measure_batch(&j, model);
+    else
+        measure(&j, model);
     mica_model_close(model);
     return 0;
 }

@@ -243,7 +243,7 @@ void mica_batch_forget(mica_batch *b, mica_session *s)
 
 /* ---- requests ---- */
 
-static bool is_queued(const mica_batch *b, const mica_session *s)
+bool mica_batch_has_request(const mica_batch *b, const mica_session *s)
 {
     for (int32_t i = 0; i < b->n_queue; i++)
         if (b->queue[i] == s)
@@ -257,7 +257,7 @@ mica_status mica_batch_submit(mica_session *s, const int32_t *tokens, size_t n, 
     mica_batch *b = s->batch;
     if (!b)
         return mica_fail(err, MICA_INVALID_ARGUMENT, "this session belongs to no batch: use mica_session_sync()");
-    if (is_queued(b, s))
+    if (mica_batch_has_request(b, s))
         return mica_fail(err, MICA_INVALID_ARGUMENT, "this session has a request under way: one at a time");
     atomic_store(&s->cancelled, false);
     s->logits_valid = false; /* a restored snapshot may claim them; they are not kept here */

@@ -6,4 +6,7 @@
 /** The session is about to be freed: its request, if any, ends without a word. */
 void mica_batch_forget(mica_batch *b, mica_session *s);
 
+/** A request of the session waits or runs: nobody else may change its history. */
+bool mica_batch_has_request(const mica_batch *b, const mica_session *s);
+
 #endif

@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "base/newfile.h"
 #include "base/xxh64.h"
+#include "session/batch.h"
 
 /* ---- writing ---- */
 
@@ -298,6 +299,8 @@ static mica_status restore(mica_session *s, const void *data, size_t length, con
                            mica_error *err)
 {
     source in = {.s = s, .data = data, .name = name};
+    if (s->batch && mica_batch_has_request(s->batch, s))
+        return mica_fail(err, MICA_INVALID_ARGUMENT, "this session has a request under way: restore it before or after");
     mica_status status = mica_snapshot_decode(data, length, name, &in.h, err);
     if (status)
         return status;

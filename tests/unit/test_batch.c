@@ -522,8 +522,14 @@ static void test_refusals(void **state)
     q.o.max_tokens = 3;
     submit(s, &q, &r);
     expect_refusal(mica_batch_submit(s, q.prompt, 1, &q.o, &err), MICA_INVALID_ARGUMENT, &err, "under way");
+    void *snapshot;
+    size_t length;
+    assert_int_equal(mica_session_snapshot(s, &snapshot, &length, &err), MICA_OK);
+    expect_refusal(mica_session_restore_memory(s, snapshot, length, &err), MICA_INVALID_ARGUMENT, &err, "under way");
     assert_null(mica_session_logits(s));
     finish_all(b);
+    assert_int_equal(mica_session_restore_memory(s, snapshot, length, &err), MICA_OK);
+    mica_free(snapshot);
     assert_string_equal(r.text, "xxx");
     assert_string_equal(r.reason, "length");
     q.o.max_tokens = 0; /* only computes the prompt */
