@@ -20,6 +20,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(ROOT, "scripts"))
 import fetch_common  # noqa: E402
 import fetch_models  # noqa: E402
+import fetch_archive  # noqa: E402
 import fetch_suites  # noqa: E402
 from fetch_common import Failure  # noqa: E402
 
@@ -44,7 +45,7 @@ class Base(unittest.TestCase):
         settings = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": self.packages, "PIP_CONFIG_FILE": os.devnull}
         for patch in (mock.patch.dict(os.environ, settings), mock.patch.object(fetch_common, "say", lambda text: None),
                       mock.patch.object(fetch_models, "say", lambda text: None),
-                      mock.patch.object(fetch_suites, "say", lambda text: None)):
+                      mock.patch.object(fetch_archive, "say", lambda text: None)):
             patch.start()
             self.addCleanup(patch.stop)
         for name in ("MICA_SUITES_SOURCE", "MICA_SUITES_DIR"):
@@ -186,7 +187,7 @@ class Suites(Base):
         members = [f"{self.VENDOR}{name}.gguf{end}" for name in ("a", "bert-bge") for end in ("", ".inp", ".out")]
         members += [self.VENDOR + "untested.gguf", "models/templates/t.jinja", "models/templates/deep/u.jinja",
                     "models/templates/README.md", "grammars/g.gbnf", "src/x.cpp"]
-        self.archive = os.path.join(self.packages, fetch_suites.ARCHIVE)
+        self.archive = os.path.join(self.packages, fetch_suites.SUITES.name)
         with tarfile.open(self.archive, "w:gz") as tar:
             for name in members:
                 info = tarfile.TarInfo(self.LINK + name)
@@ -195,8 +196,8 @@ class Suites(Base):
             link = tarfile.TarInfo(self.LINK + "grammars/link.gbnf")
             link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
             tar.addfile(link)
-        pinned = {"ARCHIVE_BYTES": os.path.getsize(self.archive), "ARCHIVE_SHA256": fetch_common.sha256_of(self.archive)}
-        patches = [mock.patch.object(fetch_suites, name, value) for name, value in pinned.items()]
+        pinned = {"size": os.path.getsize(self.archive), "sha256": fetch_common.sha256_of(self.archive)}
+        patches = [mock.patch.object(fetch_suites.SUITES, name, value) for name, value in pinned.items()]
         # the checkout may have a folder of suites beside it: the tests must not see it
         patches.append(mock.patch.object(fetch_suites, "__file__", os.path.join(self.folder, "a", "scripts", "x.py")))
         for patch in patches:
@@ -210,21 +211,21 @@ class Suites(Base):
 
     def test_only_the_wanted_files_are_unpacked(self):
         self.assertEqual(self.run_main(), self.cache + "\n")
-        found = {name: sorted(os.listdir(os.path.join(self.cache, name))) for name in fetch_suites.MEMBERS}
+        found = {name: sorted(os.listdir(os.path.join(self.cache, name))) for name in fetch_suites.SUITES.members}
         vocabulary = "ggml-vocab-a.gguf"
         self.assertEqual(found, {"tokenizers": [vocabulary, vocabulary + ".inp", vocabulary + ".out"],
                                  "templates": ["t.jinja"], "grammars": ["g.gbnf"]})
         with open(os.path.join(self.cache, "grammars", "g.gbnf"), encoding="ascii") as f:
             self.assertEqual(f.read(), "grammars/g.gbnf")
-        self.assertNotIn(fetch_suites.ARCHIVE, os.listdir(self.cache))
+        self.assertNotIn(fetch_suites.SUITES.name, os.listdir(self.cache))
 
     def test_second_run_fetches_nothing(self):
         self.run_main()
-        with mock.patch.object(fetch_suites, "install", side_effect=AssertionError("fetched again")):
+        with mock.patch.object(fetch_suites.SUITES, "replace", side_effect=AssertionError("fetched again")):
             self.run_main()
 
     def test_wrong_checksum_is_removed(self):
-        with mock.patch.object(fetch_suites, "ARCHIVE_SHA256", "0" * 64), self.assertRaisesRegex(Failure, "wrong checksum"):
+        with mock.patch.object(fetch_suites.SUITES, "sha256", "0" * 64), self.assertRaisesRegex(Failure, "wrong checksum"):
             self.run_main()
         self.assertEqual(os.listdir(self.cache), [".lock"])
 
@@ -237,7 +238,7 @@ class Suites(Base):
         os.environ["MICA_SUITES_SOURCE"] = self.packages
         with self.assertRaisesRegex(Failure, "does not hold tokenizers, templates, grammars"):
             self.run_main()
-        for name in fetch_suites.MEMBERS:
+        for name in fetch_suites.SUITES.members:
             os.makedirs(os.path.join(self.folder, "named", name, "x"))
         os.environ["MICA_SUITES_SOURCE"] = os.path.join(self.folder, "named")
         self.assertEqual(self.run_main(), os.path.join(self.folder, "named") + "\n")
@@ -251,9 +252,9 @@ class Suites(Base):
                 f.write(first)
             response = mock.Mock(status_code=status, iter_content=lambda size, rest=rest: [rest])
             session = mock.Mock(get=mock.Mock(return_value=response))
-            fetch_suites.stream(session, "address", path)
+            fetch_suites.SUITES.stream(session, "address", path)
             self.assertEqual(session.get.call_args[1]["headers"]["Range"], "bytes=100-")
-            self.assertEqual(fetch_common.sha256_of(path), fetch_suites.ARCHIVE_SHA256)
+            self.assertEqual(fetch_common.sha256_of(path), fetch_suites.SUITES.sha256)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from unittest import mock
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "scripts"))
+import fetch_archive  # noqa: E402
 import fetch_common  # noqa: E402
 import fetch_schema_suite as suite  # noqa: E402
 from fetch_common import Failure  # noqa: E402
@@ -35,17 +36,17 @@ class SchemaSuite(unittest.TestCase):
         self.folder = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, self.folder)
         self.cache = os.path.join(self.folder, "cache")
-        archive = os.path.join(self.folder, suite.ARCHIVE)
+        archive = os.path.join(self.folder, suite.SUITE.name)
         with tarfile.open(archive, "w:gz") as tar:
             for name in FILES:
-                info = tarfile.TarInfo(f"jsonschema-{suite.VERSION}/{name}")
+                info = tarfile.TarInfo(f"jsonschema-{suite.SUITE.version}/{name}")
                 info.size = len(name)
                 tar.addfile(info, io.BytesIO(name.encode()))
         settings = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": self.folder, "PIP_CONFIG_FILE": os.devnull,
                     "MICA_SCHEMA_SUITE_DIR": self.cache}
-        for patch in (mock.patch.dict(os.environ, settings), mock.patch.object(fetch_common, "say", lambda text: None),
-                      mock.patch.object(suite, "ARCHIVE_BYTES", os.path.getsize(archive)),
-                      mock.patch.object(suite, "ARCHIVE_SHA256", fetch_common.sha256_of(archive))):
+        for patch in (mock.patch.dict(os.environ, settings), mock.patch.object(fetch_archive, "say", lambda text: None),
+                      mock.patch.object(suite.SUITE, "size", os.path.getsize(archive)),
+                      mock.patch.object(suite.SUITE, "sha256", fetch_common.sha256_of(archive))):
             patch.start()
             self.addCleanup(patch.stop)
 
@@ -61,19 +62,19 @@ class SchemaSuite(unittest.TestCase):
             if place:
                 with open(os.path.join(self.cache, *place), encoding="ascii") as f:
                     self.assertEqual(f.read(), name)
-        found = sum(len(os.listdir(os.path.join(self.cache, name))) for name in suite.MEMBERS)
+        found = sum(len(os.listdir(os.path.join(self.cache, name))) for name in suite.SUITE.members)
         self.assertEqual(found, 3)
-        self.assertNotIn(suite.ARCHIVE, os.listdir(self.cache))
+        self.assertNotIn(suite.SUITE.name, os.listdir(self.cache))
 
     def test_once(self):
         self.fetch()
-        with mock.patch.object(suite, "install", side_effect=AssertionError("fetched again")):
+        with mock.patch.object(suite.SUITE, "replace", side_effect=AssertionError("fetched again")):
             self.fetch()
 
     def test_checksum(self):
-        with mock.patch.object(suite, "ARCHIVE_SHA256", "0" * 64), self.assertRaisesRegex(Failure, "wrong checksum"):
+        with mock.patch.object(suite.SUITE, "sha256", "0" * 64), self.assertRaisesRegex(Failure, "wrong checksum"):
             self.fetch()
-        self.assertFalse(suite.is_installed(self.cache))
+        self.assertFalse(suite.SUITE.is_installed(self.cache))
         self.fetch()
 
 
