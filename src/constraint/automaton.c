@@ -63,6 +63,10 @@ mica_status mica_automaton_new(const mica_grammar *g, mica_automaton **out, mica
         status = mica_fa_find_sets(b.a, g, err);
     if (!status)
         status = mica_fa_find_chars(b.a, err);
+    if (!status)
+        status = mica_fa_find_classes(b.a, MICA_FA_NEAR, &b.a->same[0], err);
+    if (!status)
+        status = mica_fa_find_classes(b.a, MICA_FA_WIDE, &b.a->same[1], err);
     if (!status) {
         b.a->nullable = b.plan.nullable[g->rules[g->root].body];
         *out = b.a;
@@ -90,5 +94,7 @@ void mica_automaton_free(mica_automaton *a)
     free(a->shortest);
     free(a->going_on);
     free(a->chars);
+    free(a->same[0]);
+    free(a->same[1]);
     free(a);
 }

@@ -7,6 +7,8 @@
 
 #define MAX_ROUNDS 24 /* states are mostly numbered forwards, so that 2 or 3 do; else the symbol takes nothing */
 
+#define SHORT_BODY 20 /* states: a character of a JSON string with all its escapes has 15 */
+
 enum { STATES = MICA_SLICE_UTF8_STATES };
 typedef uint8_t partial[STATES]; /* chars of a state, from each piece of a character on */
 
@@ -150,6 +152,22 @@ static void find_symbol_chars(mica_automaton *a, mica_fa_symbol *sym)
     }
 }
 
+static void find_short_bodies(mica_automaton *a)
+{
+    for (int32_t k = 0; k < a->n_symbols; k++) {
+        mica_fa_symbol *sym = &a->symbols[k];
+        int32_t n = 0, s = sym->start;
+        if (sym->body < 0 || s < 0)
+            continue;
+        sym->is_short = true;
+        while (s > 0 && a->owner[s - 1] == sym->body)
+            s--;
+        for (; sym->is_short && s < a->n_states && a->owner[s] == sym->body; s++, n++)
+            sym->is_short = n < SHORT_BODY && a->first_call[s] == a->first_call[s + 1];
+        a->symbols[sym->body].is_short = sym->is_short;
+    }
+}
+
 mica_status mica_fa_find_chars(mica_automaton *a, mica_error *err)
 {
     partial *chars = mica_new_array((size_t)a->n_states, sizeof *chars);
@@ -161,6 +179,7 @@ mica_status mica_fa_find_chars(mica_automaton *a, mica_error *err)
     for (int slice = 0; slice < MICA_SLICES; slice++)
         find_edge_chars(a, chars, slice);
     free(chars);
+    find_short_bodies(a);
     for (int32_t k = a->n_symbols - 1; k >= 0; k--)
         find_symbol_chars(a, &a->symbols[a->by_rank[k]]);
     for (int32_t s = 0; s < a->n_states; s++)

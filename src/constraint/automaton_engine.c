@@ -200,12 +200,13 @@ mica_status mica_fa_step(mica_fa_engine *e, int32_t config, uint8_t byte, mica_f
     return MICA_OK;
 }
 
-mica_status mica_fa_leave(mica_fa_engine *e, int32_t node, int32_t *config, mica_error *err)
+mica_status mica_fa_leave(mica_fa_engine *e, int32_t node, bool once, int32_t *config, mica_error *err)
 {
     step_begin(e);
-    if (node == MICA_FA_BOTTOM)
-        e->ended = true;
-    return_from(e, node);
+    if (node == MICA_FA_BOTTOM || once)
+        pop(e, node);
+    else
+        return_from(e, node);
     land(e);
     int32_t to = mica_fa_config_intern(e, e->out, e->n_out, e->ended);
     if (to < 0)

@@ -116,8 +116,9 @@ int32_t mica_fa_config_intern(mica_fa_engine *e, mica_fa_pair *pairs, int32_t n,
 mica_status mica_fa_start(mica_fa_engine *e, int32_t *config, mica_error *err);
 /** Where a byte leads, also entered in the row. */
 mica_status mica_fa_step(mica_fa_engine *e, int32_t config, uint8_t byte, mica_fa_cell *cell, mica_error *err);
-/** The configuration after the symbol on top of `node` has ended; of a counter's node: after its last repetition. */
-mica_status mica_fa_leave(mica_fa_engine *e, int32_t node, int32_t *config, mica_error *err);
+/** The configuration after the symbol on top of `node` has ended; of a counter's node: after its last repetition, or with
+ * `once` after the one at hand. */
+mica_status mica_fa_leave(mica_fa_engine *e, int32_t node, bool once, int32_t *config, mica_error *err);
 /** Bytes that may come next. */
 void mica_fa_config_bytes(const mica_fa_engine *e, int32_t config, mica_byte_set *set);
 

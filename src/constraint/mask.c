@@ -116,7 +116,7 @@ static mica_status add_open(mica_masks *k, mica_matcher *m, const mica_mask_plac
     const mica_trie_node *nodes = k->trie->nodes;
     mica_walk *w = &k->walk;
     int32_t under;
-    mica_status status = mica_fa_leave(&m->engine, node, &under, err);
+    mica_status status = mica_fa_leave(&m->engine, node, p->symbol < 0, &under, err);
     if (status || m->engine.configs[under].count == 0)
         return status;
     struct mica_mask_memo *memo = memo_of(k, m);
@@ -187,7 +187,7 @@ static void set_slices(const mica_masks *k, const mica_matcher *m, uint32_t *mas
 }
 
 /* One part of the vocabulary for pair i of the matcher's configuration; a flush on the way keeps the order of the pairs. */
-static mica_status add_place(mica_masks *k, mica_matcher *m, int32_t i, bool is_long, uint32_t *mask, mica_error *err)
+static mica_status add_place(mica_masks *k, mica_matcher *m, int32_t i, int range, uint32_t *mask, mica_error *err)
 {
     mica_fa_engine *e = &m->engine;
     const mica_mask_place *p;
@@ -197,7 +197,7 @@ static mica_status add_place(mica_masks *k, mica_matcher *m, int32_t i, bool is_
             return status;
     }
     mica_fa_pair pair = e->config_pairs[e->configs[m->kept[0]].first + i];
-    mica_status status = mica_mask_place_get(k, pair.state, &e->nodes[pair.node], is_long, &p, err);
+    mica_status status = mica_mask_place_get(k, pair.state, &e->nodes[pair.node], range, &p, err);
     if (status)
         return status;
     if (p->bits)
@@ -235,7 +235,7 @@ static mica_status add_directly(mica_masks *k, mica_matcher *m, const int chars[
     mica_walk real = {.engine = &m->engine, .kept = m->kept, .n_kept = 2, .trie = t, .tokens = k->walk.tokens};
     mica_status status = MICA_OK;
     for (int part = 0; part < MICA_TRIE_PARTS && !status; part++) {
-        int slice = part % MICA_TRIE_LONG;
+        int slice = part % MICA_TRIE_RANGE_PARTS;
         real.start = m->kept[0];
         status = mica_walk_nodes(&real, t->begin[part], t->begin[part + 1], slice < MICA_SLICES ? chars[slice] : 0, err);
     }
@@ -253,8 +253,9 @@ static mica_status fill(mica_masks *k, mica_matcher *m, uint32_t *mask, mica_err
     set_slices(k, m, mask, chars);
     if (n > MANY_PAIRS)
         status = add_directly(k, m, chars, mask, err);
-    for (int32_t i = 0; i < 2 * n && n <= MANY_PAIRS && !status; i++)
-        status = add_place(k, m, i / 2, i % 2 == 1, mask, err);
+    for (int32_t i = 0; i < n && n <= MANY_PAIRS && !status; i++)
+        for (int range = 0; range < MICA_TRIE_RANGES && !status; range++)
+            status = add_place(k, m, i, range, mask, err);
     for (int32_t i = 0; i < t->n_giants && !status; i++)
         status = try_giant(k, m, &t->giants[i], mask, err);
     for (int32_t i = 0; i < t->n_twins; i++)

@@ -6,13 +6,19 @@
 #include "constraint/automaton_engine.h"
 #include "constraint/mask.h"
 
-/* The parts of the vocabulary, each a trie of its own. */
+/* The parts of the vocabulary, each a trie of its own: for each range of lengths one of each slice and one of the other tokens.
+ * The shorter tokens are, the more places are the same to them. */
 enum {
-    MICA_TRIE_REST = MICA_SLICES,     /* tokens of no slice */
-    MICA_TRIE_LONG = MICA_SLICES + 1, /* from here on the same again, for tokens of more than MICA_TRIE_LONG_BYTES bytes */
-    MICA_TRIE_PARTS = 2 * MICA_TRIE_LONG,
+    MICA_TRIE_SHORT,  /* at most MICA_TRIE_SHORT_BYTES bytes */
+    MICA_TRIE_MIDDLE, /* at most MICA_TRIE_LONG_BYTES bytes */
+    MICA_TRIE_LONG,
+    MICA_TRIE_RANGES,
+    MICA_TRIE_REST = MICA_SLICES, /* tokens of no slice */
+    MICA_TRIE_RANGE_PARTS,        /* part p is of range p / this, and of slice, or REST, p % this */
+    MICA_TRIE_PARTS = MICA_TRIE_RANGES * MICA_TRIE_RANGE_PARTS,
 };
-#define MICA_TRIE_LONG_BYTES 24 /* of Qwen's 152,000 tokens 424 are longer */
+#define MICA_TRIE_SHORT_BYTES MICA_FA_NEAR
+#define MICA_TRIE_LONG_BYTES MICA_FA_WIDE
 #define MICA_TRIE_MAX_BYTES 255 /* longer ones ("giants") are in no trie and tried one by one */
 
 /** Nodes are in preorder: the first child follows its parent, and the next sibling comes after the whole subtree. */
@@ -87,7 +93,7 @@ mica_status mica_walk_nodes(mica_walk *w, int32_t begin, int32_t end, int chars,
 /* A place: a state and, on top of the stack, a counter or anything else. What tokens it takes on its own. */
 typedef struct mica_mask_place {
     int32_t state, symbol, need, left; /* symbol -1: no counter */
-    bool is_long;                      /* of the part LONG, else of all others */
+    int range;                         /* of tokens' lengths */
     uint32_t serial;
     int32_t *tokens, n_tokens; /* those allowed, unless there are too many */
     uint32_t *bits;            /* then: a mask; else NULL */
@@ -113,7 +119,7 @@ struct mica_masks {
 };
 
 /** The kept place, or a new one. Borrowed until the next call. The lock is held. mask_place.c */
-mica_status mica_mask_place_get(mica_masks *k, int32_t state, const mica_fa_node *top, bool is_long,
+mica_status mica_mask_place_get(mica_masks *k, int32_t state, const mica_fa_node *top, int range,
                                 const mica_mask_place **out, mica_error *err);
 /** Makes places in advance, as far as a budget goes. */
 mica_status mica_mask_places_prepare(mica_masks *k, mica_error *err);

@@ -1,8 +1,8 @@
 /* mask_place.c - what a place takes by itself, whatever is under it on the stack: found once by a walk with an unknown bottom,
  * and kept.
  *
- * A counter on top of the stack is a part of the place. No token can count further than it has bytes, so all places with more
- * left than that are one. */
+ * A counter of short texts on top of the stack is a part of the place, because tokens have several of them. No token can count
+ * further than it has bytes, so all places with more left than that are one, and so are states that differ only beyond. */
 #include "constraint/mask_impl.h"
 
 #define PREPARE_COST 2000000 /* nodes: some 10 ms */
@@ -25,7 +25,7 @@ void mica_mask_chars(const mica_automaton *a, int32_t state, int32_t symbol, int
 static uint32_t place_slot(const mica_masks *k, const mica_mask_place *p)
 {
     uint32_t h = (uint32_t)p->state * 0x9E3779B1u ^ (uint32_t)p->symbol * 0x85EBCA6Bu;
-    h = (h ^ h >> 15 ^ (uint32_t)p->need * 2 ^ p->is_long) * 0xC2B2AE35u;
+    h = (h ^ h >> 15 ^ (uint32_t)p->need * 4 ^ (uint32_t)p->range) * 0xC2B2AE35u;
     h = (h ^ h >> 13 ^ (uint32_t)p->left) * 0x9E3779B1u;
     for (h ^= h >> 16;; h++) {
         h &= k->slots_mask;
@@ -33,7 +33,7 @@ static uint32_t place_slot(const mica_masks *k, const mica_mask_place *p)
             return h;
         const mica_mask_place *q = &k->places[k->slots[h] - 1];
         if (q->state == p->state && q->symbol == p->symbol && q->need == p->need && q->left == p->left &&
-            q->is_long == p->is_long)
+            q->range == p->range)
             return h;
     }
 }
@@ -89,7 +89,7 @@ static mica_status start_walk(mica_masks *k, const mica_mask_place *p, mica_erro
 /* What the place takes whole is added to each mask anyway, and left out here. */
 static mica_status walk_parts(mica_masks *k, const mica_mask_place *p, mica_error *err)
 {
-    const int32_t *begin = k->trie->begin + (p->is_long ? MICA_TRIE_LONG : 0);
+    const int32_t *begin = k->trie->begin + p->range * MICA_TRIE_RANGE_PARTS;
     int chars[MICA_SLICES];
     unsigned whole;
     mica_status status = MICA_OK;
@@ -156,12 +156,17 @@ static mica_status make_place(mica_masks *k, mica_mask_place *p, mica_error *err
 
 static int32_t at_most(int32_t value, int32_t most) { return value < most ? value : most; }
 
-mica_status mica_mask_place_get(mica_masks *k, int32_t state, const mica_fa_node *top, bool is_long,
+mica_status mica_mask_place_get(mica_masks *k, int32_t state, const mica_fa_node *top, int range,
                                 const mica_mask_place **out, mica_error *err)
 {
-    mica_mask_place p = {.state = state, .symbol = top->symbol, .is_long = is_long};
+    mica_mask_place p = {.state = state, .symbol = top->symbol, .range = range};
+    if (p.symbol >= 0 && !k->automaton->symbols[p.symbol].is_short)
+        p.symbol = -1;
+    if (p.symbol < 0 && range < MICA_TRIE_LONG)
+        p.state = k->automaton->same[range][state];
     if (p.symbol >= 0) {
-        int32_t most = 1 + (is_long ? k->trie->longest : MICA_TRIE_LONG_BYTES);
+        const int32_t longest[MICA_TRIE_RANGES] = {MICA_TRIE_SHORT_BYTES, MICA_TRIE_LONG_BYTES, k->trie->longest};
+        int32_t most = 1 + longest[range];
         p.need = at_most(top->need, most);
         p.left = at_most(top->left, most);
     }
@@ -185,8 +190,8 @@ static mica_status prepare_counter(mica_masks *k, const mica_fa_symbol *sym, int
     top.left = sym->left == MICA_FA_NO_LIMIT ? sym->left : sym->left - 1;
     const mica_mask_place *unused;
     mica_status status = MICA_OK;
-    for (int part = 0; part < 2 && top.left > 0 && !status; part++)
-        status = mica_mask_place_get(k, sym->start, &top, part == 1, &unused, err);
+    for (int range = 0; range < MICA_TRIE_RANGES && top.left > 0 && !status; range++)
+        status = mica_mask_place_get(k, sym->start, &top, range, &unused, err);
     return status;
 }
 
@@ -204,16 +209,15 @@ mica_status mica_mask_places_prepare(mica_masks *k, mica_error *err)
     mica_status status = MICA_OK;
     k->walk.cost = 0;
     for (int32_t i = a->n_rules; i < a->n_symbols && !status && !is_over_budget(k); i++)
-        if (a->symbols[i].body >= 0 && a->symbols[i].start >= 0)
+        if (a->symbols[i].body >= 0 && a->symbols[i].is_short)
             status = prepare_counter(k, &a->symbols[i], i, err);
     for (int pass = 0; pass < 2; pass++)
         for (int32_t s = 0; s < a->n_states && !status && !is_over_budget(k); s++) {
             bool costly = a->chars[s][MICA_SLICE_LOWER] > 0;
-            if (costly != (pass == 0) || mica_fa_is_last(a, s) || a->owner[s] >= a->n_rules)
+            if (costly != (pass == 0) || mica_fa_is_last(a, s) || a->symbols[a->owner[s]].is_short)
                 continue; /* bodies of counters are never on anything else */
-            status = mica_mask_place_get(k, s, &plain, false, &unused, err);
-            if (!status)
-                status = mica_mask_place_get(k, s, &plain, true, &unused, err);
+            for (int range = 0; range < MICA_TRIE_RANGES && !status; range++)
+                status = mica_mask_place_get(k, s, &plain, range, &unused, err);
         }
     return status;
 }

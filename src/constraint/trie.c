@@ -33,10 +33,15 @@ static int compare_items(const void *a, const void *b)
     return order ? order : (x->token > y->token) - (x->token < y->token);
 }
 
+static int range_of(int32_t length)
+{
+    return length > MICA_TRIE_LONG_BYTES ? MICA_TRIE_LONG : length > MICA_TRIE_SHORT_BYTES ? MICA_TRIE_MIDDLE : MICA_TRIE_SHORT;
+}
+
 /* The first slice that a token belongs to, or REST; and its characters. */
 static void classify(item *it)
 {
-    int base = it->length > MICA_TRIE_LONG_BYTES ? MICA_TRIE_LONG : 0;
+    int base = range_of(it->length) * MICA_TRIE_RANGE_PARTS;
     for (int slice = 0; slice < MICA_SLICES; slice++) {
         int state = 0, chars = 0;
         for (int32_t i = 0; i < it->length && state >= 0; i++) {
@@ -174,9 +179,11 @@ static void make_masks(maker *m)
     mica_token_trie *t = m->t;
     for (int32_t i = 0; i < m->n_items; i++) {
         const item *it = &m->items[i];
-        if (it->part >= MICA_TRIE_LONG && it->part % MICA_TRIE_LONG != MICA_TRIE_REST)
-            t->texts[t->n_texts++] = (mica_trie_text){it->token, (uint8_t)(it->part % MICA_TRIE_LONG), it->chars};
-        for (int slice = it->part; slice < MICA_SLICES; slice++)
+        int first = it->part % MICA_TRIE_RANGE_PARTS;
+        bool is_long = it->part / MICA_TRIE_RANGE_PARTS == MICA_TRIE_LONG;
+        if (is_long && first != MICA_TRIE_REST)
+            t->texts[t->n_texts++] = (mica_trie_text){it->token, (uint8_t)first, it->chars};
+        for (int slice = first; !is_long && slice < MICA_SLICES; slice++)
             for (int chars = it->chars; chars <= MICA_TRIE_LONG_BYTES; chars++)
                 mica_trie_level_mask(t, slice, chars)[it->token / 32] |= 1u << it->token % 32;
     }

@@ -1,6 +1,8 @@
 """Generates random texts from schemas and has the Python package jsonschema judge them.
 
-    check.py --sample PROGRAM --schemas FILE.jsonl [--per-schema N] [--seed N]
+    check.py --sample PROGRAM --schemas FILE.jsonl [--per-schema N] [--seed N] [MODEL.gguf ...]
+
+PROGRAM is sample.c's, or with models replies.c's.
 
 Exit status 77 (skipped) where jsonschema is not installed; 1 if any text is not valid JSON or not valid for its schema.
 """
@@ -109,10 +111,11 @@ def main():
     parser.add_argument("--schemas", required=True)
     parser.add_argument("--per-schema", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("models", nargs="*")
     options = parser.parse_args()
     with open(options.schemas, encoding="utf-8") as f:
         schemas = [json.loads(line, parse_float=decimal.Decimal) for line in f]
-    command = [options.sample, options.schemas, str(options.per_schema), str(options.seed)]
+    command = [options.sample, options.schemas, str(options.per_schema), str(options.seed), *options.models]
     total = failed = 0
     distinct = set()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, encoding="utf-8") as process:

@@ -27,11 +27,11 @@ static void die(const char *what, const char *why)
 static int allowed_bytes(const mica_matcher *m, mica_matcher *probe, unsigned char *out)
 {
     int n = 0;
+    size_t taken = 1;
     mica_error err = {0};
     for (int b = 0; b < 256; b++) {
         unsigned char byte = (unsigned char)b;
-        size_t taken = 0;
-        if (mica_matcher_copy(probe, m, &err) || mica_matcher_push(probe, &byte, 1, &taken, &err))
+        if ((taken == 1 && mica_matcher_copy(probe, m, &err)) || mica_matcher_push(probe, &byte, 1, &taken, &err))
             die("matcher", err.message);
         if (taken == 1)
             out[n++] = byte;

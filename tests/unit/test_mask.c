@@ -40,7 +40,8 @@ static built *make_small_vocab(bool giants)
         "hello", "hello,", "hell", " world", "world\"", "12:30", "2024-01", "-01-", "ab\\", "a\x01",
         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"",
         "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb", "----------------------------------------", "aaaaaaaaaaaaaaaaaaaaaaaa",
-        "aaaaaaaaaaaaaaaaaaaaaaaaa",
+        "aaaaaaaaaaaaaaaaaaaaaaaaa", "aaaaaaaaaaaa", "aaaaaaaaaaaaa", "aaaaaaaaaaaa\"", "aaaaaaaaaaaaaaa.aa",
+        "abcabcabcabcabcabc\",", "bbbbbbbbbbbbbbbbbbbb",
     };
     recipe r = {.model = "gpt2", .pre = "gpt-2", .no_scores = true};
     mica_rng rng;
@@ -154,6 +155,65 @@ static void test_counter_bounds(void **state)
     }
     assert_int_equal(check_mask(&k, "full"), 2); /* the quote, as a byte and as a piece */
     close_masked(&k);
+    free_vocab(b);
+}
+
+/* Chains of states, which tokens of different lengths tell apart at different distances from their ends. */
+static void test_chains(void **state)
+{
+    (void)state;
+    static const char *const PATTERNS[] = {
+        "\"(?:[ab.]{1,60}b|[a-c]{0,40})\"", "(?:[a-c.]{0,28}[a.]{9,17}\"|[ab]{1,52}c{3}),?",
+        "\"[^\"\\\\\\n]{5,50}\",\"[a-z]{30}\"",
+    };
+    built *b = small_vocab();
+    char name[100];
+    for (size_t p = 0; p < sizeof PATTERNS / sizeof *PATTERNS; p++) {
+        mica_grammar *g;
+        mica_error err;
+        size_t taken = 1;
+        if (mica_grammar_from_regex(PATTERNS[p], strlen(PATTERNS[p]), &g, &err))
+            fail_msg("%s", err.message);
+        masked k = open_masked(b->o.vocab, g);
+        bool shared = false;
+        for (int32_t s = 0; s < k.a->n_states; s++)
+            shared |= k.a->same[0][s] != s && k.a->same[1][s] == s;
+        assert_true(shared); /* some states are one to short tokens only */
+        assert_int_equal(mica_matcher_push(k.m, "\"", 1, NULL, NULL), MICA_OK);
+        for (int i = 0; taken == 1; i++) {
+            snprintf(name, sizeof name, "pattern %zu after %d", p, i);
+            check_mask(&k, name);
+            assert_int_equal(mica_matcher_push(k.m, i % 9 == 7 ? "b" : "a", 1, &taken, NULL), MICA_OK);
+        }
+        mica_rng rng;
+        mica_rng_seed(&rng, 5);
+        for (int i = 0; i < 20; i++)
+            random_text(&k, &rng, 40, PATTERNS[p]);
+        close_masked(&k);
+    }
+    free_vocab(b);
+}
+
+/* Repetitions of what is too long to be a part of a place, the count being on the stack only. */
+static void test_long_bodies(void **state)
+{
+    (void)state;
+    static const char *const GRAMMARS[] = {
+        "root ::= (\"{\\\"abc\\\":\" [0-9]{1,3} \",\\\"hello\\\":\\\"\" [a-c]{1,9} \"\\\"}\" \",\"?){4,70} \"]\"",
+        "root ::= item{3,400} \"\\n\"\nitem ::= \"hello\" [ab]{1,8} \" world\" ([a-c]{8} | \"(\" root \")\")",
+        "root ::= (([a-c]{12,15} \"\\\"\"){5,9} \",\"){6,80}",
+    };
+    built *b = small_vocab();
+    for (size_t i = 0; i < sizeof GRAMMARS / sizeof *GRAMMARS; i++) {
+        masked k = open_gbnf(b->o.vocab, GRAMMARS[i]);
+        bool is_long = false;
+        for (int32_t s = 0; s < k.a->n_symbols; s++)
+            is_long |= k.a->symbols[s].body >= 0 && k.a->symbols[s].start >= 0 && !k.a->symbols[s].is_short;
+        if (!is_long)
+            fail_msg("%s: no long body", GRAMMARS[i]);
+        close_masked(&k);
+        check_texts(b->o.vocab, GRAMMARS[i], 12, 60);
+    }
     free_vocab(b);
 }
 
@@ -317,6 +377,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_trie),           cmocka_unit_test(test_end),   cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_counter_bounds), cmocka_unit_test(test_twins), cmocka_unit_test(test_random_grammars),
+        cmocka_unit_test(test_chains),         cmocka_unit_test(test_long_bodies),
         cmocka_unit_test(test_small_caches),   cmocka_unit_test(test_two_masks), cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
