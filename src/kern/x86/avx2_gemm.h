@@ -142,7 +142,7 @@ MICA_INLINE void tile_256(const avx2_format *f, const struct tile *t, const toke
     }
 }
 
-/* T tokens from t0 through the tiles of one panel; past the last one, that one again. The chains rest in `out` between panels. */
+/* T tokens from t0 through the tiles of one panel; past the last, that one again. The chains rest in `out` between panels. */
 MICA_INLINE void panel_tokens(const avx2_format *f, const mica_matmul *m, const struct tile *tiles, int64_t k0, int64_t k1, int32_t t0,
                               int T, int64_t r, int n_rows)
 {

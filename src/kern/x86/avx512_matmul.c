@@ -1,7 +1,7 @@
 /* avx512_matmul.c - quantised matrix products with AVX-512 VNNI: vpdpbusd adds four byte products to an int32 lane without
  * saturation, so the sums are exact without widening. Signed weights are shifted to unsigned by 128, which their bias takes off
- * again. Structure as in avx2_gemm.h; the tile has sixteen rows, [4 weights][16 rows]. One or two tokens stay with the kernels of
- * the level below: those wait for memory, and wider vectors measured no faster (docs/performance.md).
+ * again. Structure as in avx2_gemm.h; the tile has sixteen rows, [4 weights][16 rows]. One or two tokens stay with 256-bit registers,
+ * but for Q4_K: the others wait for memory, and wider vectors measured no faster (docs/performance.md).
  */
 #if defined(__x86_64__)
 #include "kern/fills.h"
@@ -21,6 +21,44 @@ MICA_INLINE __m256i dot32(const avx2_format *f, __m256i w, __m256i x)
 {
     __m256i unsigned_w = f->is_signed ? _mm256_xor_si256(w, _mm256_set1_epi8((char)0x80)) : w;
     return _mm256_dpbusd_epi32(_mm256_setzero_si256(), unsigned_w, x);
+}
+
+/* Q4_K with 512-bit registers: both nibbles of 32 bytes at once; vpdpwssd adds the products of 64 weights under two scales. */
+MICA_INLINE __m256 gemv_rows_q4_k(const avx2_format *f, const rows8 *rows, int64_t n_blocks, size_t row_bytes, const int8_t *x,
+                                  const float *d, const int16_t *sum)
+{
+    __m256 acc = _mm256_setzero_ps();
+    const __m512i shift = _mm512_setr_epi64(0, 0, 0, 0, 4, 4, 4, 4), mask = _mm512_set1_epi8(15);
+    for (int64_t b = 0; b < n_blocks; b++) {
+        size_t offset = (size_t)b * (size_t)f->bytes;
+        __m256i sums = even_odd_sums(sum + 16 * b), v[ROWS], mins[ROWS];
+        prefetch_next(rows->row[0], ROWS, row_bytes, offset, (size_t)f->bytes);
+        UNROLL for (int i = 0; i < ROWS; i++) {
+            const uint8_t *block = rows->row[i] + offset;
+            __m256i sc, mn;
+            f->scales(block, &sc, &mn);
+            __m512i scales = _mm512_inserti64x4(_mm512_castsi256_si512(sc), sc, 1), total = _mm512_setzero_si512();
+            UNROLL for (int c = 0; c < 4; c++) {
+                __m512i q = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(block + 16 + 32 * c)));
+                q = _mm512_and_si512(_mm512_srlv_epi64(q, shift), mask);
+                __m512i pick = _mm512_inserti64x4(_mm512_set1_epi16((int16_t)(4 * c | (4 * c + 1) << 8)),
+                                                  _mm256_set1_epi16((int16_t)((4 * c + 2) | (4 * c + 3) << 8)), 1);
+                __m512i xc = _mm512_loadu_si512(x + 256 * b + 64 * c);
+                total = _mm512_dpwssd_epi32(total, _mm512_maddubs_epi16(q, xc), _mm512_shuffle_epi8(scales, pick));
+            }
+            v[i] = _mm256_add_epi32(_mm512_castsi512_si256(total), _mm512_extracti64x4_epi64(total, 1));
+            mins[i] = _mm256_madd_epi16(mn, sums);
+        }
+        acc = chain8(acc, gather_f16(rows, offset), d[b], reduce8(v));
+        acc = chain8(acc, gather_min(f, rows, offset), d[b], reduce8(mins));
+    }
+    return acc;
+}
+
+static void gemv_q4_k(const mica_matmul *m, int64_t r0, int64_t r1, void *scratch)
+{
+    (void)scratch;
+    gemv(&format_q4_k, gemv_rows_q4_k, m, r0, r1);
 }
 
 /* ---- many tokens: sixteen rows expanded into a tile, see fill.h ---- */
@@ -183,7 +221,7 @@ MICA_INLINE void tile_256(const avx2_format *f, const tile *t, const tokens *x, 
     }
 }
 
-/* T tokens from t0 through the tiles of one panel; past the last one, that one again. The chains rest in `out` between panels. */
+/* T tokens from t0 through the tiles of one panel; past the last, that one again. The chains rest in `out` between panels. */
 MICA_INLINE void panel_tokens(const avx2_format *f, const mica_matmul *m, const tile *tiles, int64_t k0, int64_t k1, int32_t t0,
                               int T, int64_t r, int n_rows)
 {
@@ -255,6 +293,7 @@ void mica_kernels_fill_avx512(mica_kernels *k)
 #define FILL(type, name) k->gemm[MICA_TYPE_##type] = gemm_##name;
     AVX2_FORMATS(FILL)
 #undef FILL
+    k->gemv[MICA_TYPE_Q4_K] = gemv_q4_k;
     mica_avx512_fill_vector(k);
 }
 #endif
