@@ -16,6 +16,7 @@ int mica_cmd_kv(const mica_opts *o);
 int mica_cmd_task(const mica_opts *o);
 int mica_cmd_eval(const mica_opts *o);
 int mica_cmd_grammar(const mica_opts *o);
+int mica_cmd_embed(const mica_opts *o);
 int mica_cmd_serve(const mica_opts *o);
 
 typedef struct mica_command {

@@ -44,6 +44,9 @@ static const mica_command commands[] = {
     {"eval", ON_EVAL, mica_cmd_eval, 1, 1, "NAME [-m FILE] [--data FILE] [OPTION]...", "Measure how well a task is done.",
      "Runs a task on a labelled set, one JSON object a line, and prints accuracy, precision and recall, and the time an item takes. "
      "Without --data the set NAME.jsonl in the folder eval beside the tasks."},
+    {"embed", ON_EMBED, mica_cmd_embed, 0, 0, "[-m FILE] [-p TEXT | -f FILE] [--lines] [OPTION]...", "Turn texts into vectors.",
+     "Prints the embedding of the text, or of each of its lines, as a line of numbers: the states after the model's last norm, "
+     "pooled. The text is taken as it is, without a chat template."},
 #ifdef MICA_HAVE_SERVER
     {"serve", ON_SERVE, mica_cmd_serve, 0, 1, "[[-m] FILE] [OPTION]...", "Serve a model to OpenAI clients over HTTP.",
      "Listens at http://127.0.0.1:8080 and answers /v1/chat/completions, /v1/completions, /v1/responses, /v1/models and more; docs/server.md has "

@@ -18,17 +18,17 @@ OPT("explain-kernels", 0, FLAG, explain_kernels, 0, 0, ON_RUN, NULL,
     "First list, on standard error, which kernels run which weights.")
 
 /* ---- The prompt ---- */
-OPT("prompt", 'p', TEXT, prompt, 0, 0, ON_RUN | ON_TOKENIZE | ON_TASK, "TEXT",
+OPT("prompt", 'p', TEXT, prompt, 0, 0, ON_RUN | ON_TOKENIZE | ON_TASK | ON_EMBED, "TEXT",
     "The text. Without -p and -f it is read from standard input.")
-OPT("file", 'f', TEXT, file, 1, 0, ON_RUN | ON_TOKENIZE | ON_PERPLEXITY | ON_TASK, "FILE",
-    "Read the text from a file. mica run drops one line end at its end, here and on standard input.")
+OPT("file", 'f', TEXT, file, 1, 0, ON_RUN | ON_TOKENIZE | ON_PERPLEXITY | ON_TASK | ON_EMBED, "FILE",
+    "Read the text from a file. mica run and mica embed drop one line end at its end, here and on standard input.")
 OPT("stdin", 0, FLAG, from_stdin, 0, 0, ON_TOKENIZE | ON_DETOKENIZE | ON_TASK, NULL, "Read from standard input, all bytes as they are.")
 OPT("token-ids", 0, TEXT, token_ids, 1, 0, ON_RUN, "IDS", "The prompt as token ids, like 1,2,3; nothing is added to them.")
 OPT("system", 0, TEXT, system, 0, 0, ON_REPLY, "TEXT", "System message in front of the conversation.")
 OPT("no-chat", 0, FLAG, no_chat, 0, 0, ON_RUN, NULL, "Continue the text as it is, without the model's chat template.")
 OPT("parse-special", 0, FLAG, parse_special, 0, 0, ON_REPLY, NULL,
     "Let your text spell control tokens such as <|im_end|>. Otherwise it is only text.")
-OPT("no-bos", 0, FLAG, no_bos, 0, 0, ON_RUN | ON_TOKENIZE, NULL, "Do not add the begin-of-text token that the model asks for.")
+OPT("no-bos", 0, FLAG, no_bos, 0, 0, ON_RUN | ON_TOKENIZE | ON_EMBED, NULL, "Do not add the begin-of-text token that the model asks for.")
 OPT("special", 0, FLAG, special, 0, 0, ON_TOKENIZE | ON_DETOKENIZE, NULL,
     "Text that spells a control token becomes it; with detokenize: show control tokens.")
 OPT("ids", 0, TEXT, ids, 1, 0, ON_DETOKENIZE, "IDS", "The token ids, like '[1, 2]' or 1,2.")
@@ -90,7 +90,7 @@ OPT("draft-model", 0, TEXT, draft_model, 1, 0, ON_REPLY, "FILE", "The smaller mo
 OPT("draft-max", 0, INT, draft_max, 1, 63, ON_REPLY, "N", "Most tokens that are guessed together.")
 
 /* ---- Context, memory, threads ---- */
-OPT("ctx", 'c', INT, ctx, 0, UINT32_MAX, ON_REPLY | ON_INSPECT | ON_KV | ON_NARROW | ON_SERVE, "N",
+OPT("ctx", 'c', INT, ctx, 0, UINT32_MAX, ON_REPLY | ON_INSPECT | ON_KV | ON_NARROW | ON_SERVE | ON_EMBED, "N",
     "Context length in tokens; 0: the trained length, at most 4096.")
 OPT("full", 0, CHOICE, full, 0, 0, ON_REPLY, "error|stop|shift",
     "When the context is full: fail, end the reply, or drop the oldest half and go on.")
@@ -100,7 +100,7 @@ OPT("load-session", 0, TEXT, load_session, 1, 0, ON_RUN, "FILE",
 OPT("save-session", 0, TEXT, save_session, 1, 0, ON_RUN, "FILE",
     "After the reply, save the session: the conversation and its KV cache.")
 OPT("chunk", 0, INT, chunk, 0, 4096, ON_ENGINE | ON_SERVE, "N", "Prompt tokens computed together; 0: 256. Changes speed and memory only.")
-OPT("memory-limit", 0, INT, memory_limit, 0, INT64_MAX, ON_REPLY | ON_PERPLEXITY | ON_NARROW | ON_SERVE, "BYTES",
+OPT("memory-limit", 0, INT, memory_limit, 0, INT64_MAX, ON_REPLY | ON_PERPLEXITY | ON_NARROW | ON_SERVE | ON_EMBED, "BYTES",
     "Refuse to use more than this for KV cache and workspace; 0: what is available.")
 OPT("type-k", 0, CHOICE, type_k, 0, 0, ON_ENGINE | ON_KV | ON_SERVE, "f16|q8_0|q4_0",
     "Format of the keys in the cache. The smaller ones change results a little.")
@@ -147,15 +147,20 @@ OPT("schema", 0, TEXT, schema, 1, 0, ON_NARROW, "FILE|JSON",
     "With tasks of the kind extract: the JSON Schema of the answer, a file, or the schema itself, which begins with {.")
 OPT("rules-only", 0, FLAG, rules_only, 0, 0, ON_NARROW, NULL, "With tasks of the kind redact: only what rules find, without a model.")
 OPT("suffix", 0, TEXT, suffix, 0, 0, ON_TASK, "TEXT", "With tasks of the kind complete: the text behind the cursor.")
-OPT("lines", 0, FLAG, lines, 0, 0, ON_TASK, NULL, "Every line of the text is an input of its own.")
+OPT("lines", 0, FLAG, lines, 0, 0, ON_TASK | ON_EMBED, NULL, "Every line of the text is an input of its own.")
 OPT("data", 0, TEXT, data, 1, 0, ON_EVAL, "FILE", "The labelled set, one JSON object a line.")
 OPT("items", 0, INT, items, 0, INT32_MAX, ON_EVAL, "N", "Use only the first N items of the set; 0: all.")
+
+/* ---- Embeddings ---- */
+OPT("pooling", 0, CHOICE, pooling, 0, 0, ON_EMBED, "mean|last",
+    "What stands for the text: the mean of its tokens' states, or the last one's.")
+OPT("no-normalise", 0, FLAG, no_normalise, 0, 0, ON_EMBED, NULL, "Leave the vectors as they are. Otherwise their length is 1.")
 
 /* ---- Measures and output ---- */
 OPT("window", 0, INT, window, 8, 1 << 20, ON_PERPLEXITY, "N", "Tokens of a window; its second half is scored.")
 OPT("chunks", 0, INT, chunks, 0, INT32_MAX, ON_PERPLEXITY, "N", "Score only the first N windows; 0: all.")
 OPT("tensors", 0, FLAG, tensors, 0, 0, ON_INSPECT, NULL, "List every tensor.")
 OPT("json", 0, FLAG, json, 0, 0,
-    ON_RUN | ON_NARROW | ON_GRAMMAR | ON_INSPECT | ON_TOKENIZE | ON_PERPLEXITY | ON_THREADS | ON_KV, NULL, "Print JSON.")
+    ON_RUN | ON_NARROW | ON_EMBED | ON_GRAMMAR | ON_INSPECT | ON_TOKENIZE | ON_PERPLEXITY | ON_THREADS | ON_KV, NULL, "Print JSON.")
 OPT("man", 0, FLAG, man, 0, 0, ON_HELP, NULL, "Print the manual page, in roff.")
 OPT("completion", 0, FLAG, completion, 0, 0, ON_HELP, NULL, "Print the completion for bash.")

@@ -40,7 +40,7 @@ void mica_opts_init(mica_opts *o)
     mica_sampling s = mica_generate_options_default().sampling;
     *o = (mica_opts){
         .n_predict = -1, .full = "stop", .speculate = "off", .draft_max = 15, .type_k = "f16", .type_v = "f16", .bos = "<s>",
-        .eos = "</s>", .now = -1, .threshold = -1.0, .window = 512,
+        .eos = "</s>", .now = -1, .threshold = -1.0, .window = 512, .pooling = "mean",
         .host = "127.0.0.1", .port = 8080, .parallel = 4, .queue = 64, .connections = 512, .timeout = 600, .reasoning = "off",
         .temperature = (double)s.temperature, .top_k = s.top_k, .top_p = (double)s.top_p, .min_p = (double)s.min_p,
         .typical_p = (double)s.typical_p, .repeat_penalty = (double)s.repeat_penalty,

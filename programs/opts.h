@@ -24,11 +24,12 @@ enum { /* commands, as bits */
     ON_TASK = 1 << 11,
     ON_EVAL = 1 << 12,
     ON_SERVE = 1 << 13,
-    ON_ALL = (1 << 14) - 1,
+    ON_EMBED = 1 << 14,
+    ON_ALL = (1 << 15) - 1,
     ON_NARROW = ON_TASK | ON_EVAL,
     ON_REPLY = ON_RUN | ON_CHAT,
     ON_CONSTRAINED = ON_REPLY | ON_GRAMMAR,
-    ON_ENGINE = ON_REPLY | ON_PERPLEXITY | ON_INSPECT | ON_NARROW,
+    ON_ENGINE = ON_REPLY | ON_PERPLEXITY | ON_INSPECT | ON_NARROW | ON_EMBED,
     ON_MODEL = ON_ENGINE | ON_SERVE | ON_TOKENIZE | ON_DETOKENIZE | ON_TEMPLATE | ON_KV | ON_GRAMMAR,
 };
 
@@ -40,12 +41,12 @@ typedef struct mica_opt_list {
 typedef struct mica_opts {
     const char *model, *kernels, *chat_template, *prompt, *file, *token_ids, *system, *ids, *full, *cpus, *sysroot;
     const char *schema, *grammar, *regex, *text, *text_file, *speculate, *draft_model, *tools, *tool_choice;
-    const char *tasks, *suffix, *data;
+    const char *tasks, *suffix, *data, *pooling;
     const char *host, *api_key_file, *cors_origin, *alias, *reasoning;
     int64_t port, parallel, queue, connections, timeout;
     const char *template_file, *request, *bos, *eos, *type_k, *type_v, *load_session, *save_session;
     bool any_json, schema_lenient, schema_whitespace, close, token_healing;
-    bool lines, rules_only;
+    bool lines, rules_only, no_normalise;
     bool help, explain_kernels, from_stdin, no_chat, parse_special, no_bos, special, ignore_eos, tensors, json, man, completion;
     int64_t n_predict, top_k, penalty_last_n, dry_allowed_length, dry_last_n, seed, logprobs, ctx, keep, chunk, memory_limit;
     int64_t draft_max, layers, kv_heads, head_dim, threads, now, window, chunks, items;

@@ -280,6 +280,20 @@ MICA_API mica_status mica_session_score(mica_session *session, const int32_t *to
                                         int (*on_logits)(void *user, size_t position, const float *logits), void *user,
                                         mica_error *err);
 
+/** What stands for a text in an embedding: states after the model's last norm. */
+typedef enum mica_pooling {
+    MICA_POOLING_MEAN = 0, /* the mean over all tokens */
+    MICA_POOLING_LAST = 1, /* the last token's */
+} mica_pooling;
+
+/** The embedding of a text of 1 to n_ctx tokens: n_embd floats to `out`, which on an error is as it was; with `normalise` of
+ * length 1 (but zeros stay zeros). Like logits it is the same bits on every path. The tokens become the history, with their
+ * keys and values in the cache but no logits. Of what the text before had in common with this one at the beginning, nothing is
+ * computed again; with MICA_POOLING_MEAN that begins with the third such text in a row. A session's first embedding allocates
+ * 16 * n_embd + 4 * n_ctx bytes. */
+MICA_API mica_status mica_session_embed(mica_session *session, const int32_t *tokens, size_t n, mica_pooling pooling,
+                                        bool normalise, float *out, mica_error *err);
+
 /** The history: borrowed until the next call on this session. */
 MICA_API const int32_t *mica_session_tokens(const mica_session *session, size_t *n);
 
@@ -483,8 +497,8 @@ MICA_API mica_status mica_session_generate(mica_session *session, const mica_gen
  *
  * Every reply is, bit for bit, the one that a session alone would give. A reply that fails or is cancelled ends with its own
  * status and leaves the others alone. A batch and its sessions belong to one thread at a time, but for mica_session_cancel().
- * A batch's session takes no mica_session_sync, _prompt, _score and _generate, gives no logits, and does not speculate; it may
- * be saved and restored while it has no request. */
+ * A batch's session takes no mica_session_sync, _prompt, _score, _embed and _generate, gives no logits, and does not
+ * speculate; it may be saved and restored while it has no request. */
 typedef struct mica_batch mica_batch;
 
 typedef struct mica_batch_options {

@@ -17,6 +17,7 @@ typedef struct forward {
     const mica_span *spans;
     int32_t n_spans, n, n_logits; /* n tokens in all */
     bool few;                     /* every thread has its own residual stream and activations */
+    bool states;                  /* the states after the last norm are wanted, not logits */
 } forward;
 
 /* One thread's view of the step. */
@@ -322,6 +323,16 @@ static void forward_logits(const worker *w)
     multiply(w, &p);
 }
 
+/* Into the activations that the threads share, also in steps of few rows, where every thread has all rows: one writes each. */
+static void forward_states(const worker *w)
+{
+    const mica_weights *m = w->e->w;
+    worker shared = *w;
+    shared.act = &w->e->act;
+    for (int32_t t; (t = (int32_t)mica_pool_next(w->e->pool, 1)) < w->f->n;)
+        add_norm_row(&shared, t, t, true, m->layers[m->h.n_layers - 1].post_ffn_norm, m->output_norm, 0);
+}
+
 static void forward_thread(void *user, int thread, int n_threads)
 {
     (void)n_threads;
@@ -339,13 +350,15 @@ static void forward_thread(void *user, int thread, int n_threads)
     embed(&w);
     for (int32_t i = 0; i < f->e->w->h.n_layers; i++)
         forward_layer(&w, i);
-    if (f->n_logits > 0)
+    if (f->states)
+        forward_states(&w);
+    else if (f->n_logits > 0)
         forward_logits(&w);
 }
 
-void mica_forward(mica_exec *e, const mica_span *spans, int32_t n_spans)
+static void run(mica_exec *e, const mica_span *spans, int32_t n_spans, bool states)
 {
-    forward f = {.e = e, .spans = spans, .n_spans = n_spans};
+    forward f = {.e = e, .spans = spans, .n_spans = n_spans, .states = states};
     for (int32_t s = 0; s < n_spans; s++) {
         const mica_span *span = &spans[s];
         mica_kv_extend(span->kv, span->pos, span->n);
@@ -357,4 +370,12 @@ void mica_forward(mica_exec *e, const mica_span *spans, int32_t n_spans)
     }
     f.few = f.n <= MICA_FEW_ROWS;
     mica_pool_run(e->pool, forward_thread, &f);
+}
+
+void mica_forward(mica_exec *e, const mica_span *spans, int32_t n_spans) { run(e, spans, n_spans, false); }
+
+const float *mica_forward_states(mica_exec *e, const mica_span *spans, int32_t n_spans)
+{
+    run(e, spans, n_spans, true);
+    return e->act.f;
 }

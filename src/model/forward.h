@@ -96,4 +96,8 @@ void mica_exec_add_threads(mica_exec *e, void *memory, int32_t first, int32_t n)
  * the spans. Two spans must not share a KV cache. */
 void mica_forward(mica_exec *e, const mica_span *spans, int32_t n_spans);
 
+/** The same without logits (n_logits 0 everywhere): returns the states after the last norm, which the output matrix would read,
+ * of all tokens in the order of the spans: [tokens][n_embd], in the workspace until the next step. */
+const float *mica_forward_states(mica_exec *e, const mica_span *spans, int32_t n_spans);
+
 #endif

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "session/batch.h"
+#include "session/embed.h"
 #include "session/guide.h"
 #include "session/plan.h"
 #include "session/speculate.h"
@@ -117,6 +118,7 @@ void mica_session_free(mica_session *s)
         mica_batch_forget(s->batch, s);
     mica_speculator_free(s->speculator);
     mica_guide_free(s->guide);
+    mica_embedder_free(s->embedder);
     if (s->owns_pool)
         mica_pool_free(s->pool);
     if (s->memory)

@@ -6,8 +6,8 @@
  *     (mica_session_settle()).
  *  2. logits_valid: exec.logits are those after token n_tokens - 1, and n_computed == n_tokens. Never in a batch, whose
  *     sessions share exec.logits.
- *  3. Nothing is allocated after mica_session_new() but what mica_session_prompt() needs to tokenise, and what replies with a
- *     constraint or healing need (guide.h).
+ *  3. Nothing is allocated after mica_session_new() but what mica_session_prompt() needs to tokenise, what replies with a
+ *     constraint or healing need (guide.h), and embeddings (embed.h).
  *  4. A batch's session and the session of a draft model run on threads that are not theirs, and those of a batch in its
  *     workspace.
  * Used by one thread at a time; `cancelled` by any.
@@ -21,6 +21,7 @@
 #include "session/reply.h"
 #include "text/sampler.h"
 
+typedef struct mica_embedder mica_embedder;
 typedef struct mica_guide mica_guide;
 typedef struct mica_speculator mica_speculator;
 
@@ -36,6 +37,7 @@ struct mica_session {
     mica_batch *batch;           /* that it belongs to; NULL: none */
     mica_speculator *speculator; /* NULL: draft_max is 0 */
     mica_guide *guide;           /* NULL: no reply has asked for a constraint or healing yet */
+    mica_embedder *embedder;     /* NULL: nothing was embedded yet */
     bool owns_pool;
     void *memory; /* KV cache and workspace, one mapping */
     size_t memory_bytes;

@@ -9,7 +9,12 @@ import time
 from climica import BIN, DATA, SCRIPTED, TestCase, environment, main, mica, run, write_temporary
 
 COMMANDS = ["run", "chat", "inspect", "tokenize", "detokenize", "template", "perplexity", "threads", "kv", "grammar", "task", "eval",
-            "help"]
+            "embed", "help"]
+
+
+def commands():
+    """The program can be built without the server."""
+    return COMMANDS[:-1] + ["serve", "help"] if re.search(r"^  serve  ", mica("help").text, re.MULTILINE) else COMMANDS
 
 
 def table():
@@ -23,11 +28,11 @@ class Help(TestCase):
     def test_overview_lists_all_commands(self):
         for args in (["help"], ["--help"], ["-h"]):
             done = self.ok(mica(*args))
-            self.assertEqual(re.findall(r"^  (\w+)  ", done.text, re.MULTILINE), COMMANDS)
+            self.assertEqual(re.findall(r"^  (\w+)  ", done.text, re.MULTILINE), commands())
             self.assertEqual(done.err, b"")
 
     def test_each_command_describes_itself(self):
-        for command in COMMANDS:
+        for command in commands():
             done = self.ok(mica(command, "--help"))
             self.assertTrue(done.text.startswith(f"Usage: mica {command} "), done)
             self.assertEqual(done.out, mica("help", command).out)
@@ -38,8 +43,10 @@ class Help(TestCase):
         self.assertGreater(len(rows), 50)
         man = self.ok(mica("help", "--man")).text
         completion = self.ok(mica("help", "--completion")).text
-        helps = "".join(mica("help", c).text for c in COMMANDS)
-        for name, _ in rows:
+        helps = "".join(mica("help", c).text for c in commands())
+        for name, where in rows:
+            if where == "ON_SERVE" and "serve" not in commands():
+                continue
             self.assertRegex(helps, rf"--{name}\b")
             self.assertIn("\\fB\\-\\-" + name.replace("-", "\\-") + "\\fR", man)
             self.assertRegex(completion, rf"--{name}\b")

@@ -1,6 +1,6 @@
 /* avx512_matmul.c - quantised matrix products with AVX-512 VNNI: vpdpbusd adds four byte products to an int32 lane without
  * saturation, so the sums are exact without widening. Signed weights are shifted to unsigned by 128, which their bias takes off
- * again. Structure as in avx2_gemm.h; the tile has sixteen rows, [4 weights][16 rows]. One or two tokens stay with 256-bit registers,
+ * again. Structure as in avx2_gemm.h; the tile has sixteen rows, [4 weights][16 rows]. One or two tokens keep 256-bit registers,
  * but for Q4_K: the others wait for memory, and wider vectors measured no faster (docs/performance.md).
  */
 #if defined(__x86_64__)

@@ -1,0 +1,135 @@
+/* cmd_serve.c - mica serve: options, the model, the server, and what happens when the model's file is truncated underneath. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "load.h"
+#include "serve/server.h"
+
+/* ---- A model file that shrinks ---- */
+
+/* A signal handler sees nothing but globals, and may format nothing: the whole line is made before. */
+static char lost_file[4300];
+static size_t lost_file_bytes;
+
+/* The weights are read from the mapped file; a page that the file no longer has is a SIGBUS in whichever thread touches it. */
+static void on_bus_error(int number)
+{
+    (void)number;
+    if (write(STDERR_FILENO, lost_file, lost_file_bytes) < 0)
+        _exit(CODE_FAILED); /* nobody to tell */
+    _exit(CODE_FAILED);
+}
+
+static void watch_file(const char *path)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    int n = snprintf(lost_file, sizeof lost_file,
+                     "mica: the model's file %s was truncated or cannot be read any more; the server ends\n", path);
+    lost_file_bytes = n < 0 ? 0 : (size_t)n < sizeof lost_file ? (size_t)n : sizeof lost_file - 1;
+    action.sa_handler = on_bus_error;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGBUS, &action, NULL);
+}
+
+/* ---- Options ---- */
+
+/* Every connection is a file descriptor; many systems give 1,024 unless asked. */
+static void raise_file_limit(int64_t connections)
+{
+    struct rlimit limit;
+    rlim_t wanted = (rlim_t)connections + 64;
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted)
+        return;
+    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+    if (setrlimit(RLIMIT_NOFILE, &limit))
+        mica_term_note("the system allows fewer open files than --connections needs");
+}
+
+static int batch_options(const mica_opts *o, int32_t *cpus, mica_batch_options *b)
+{
+    mica_session_options s;
+    int code = mica_load_session_options(o, cpus, &s);
+    *b = mica_batch_options_default();
+    b->max_sessions = (int32_t)o->parallel;
+    b->n_ctx = s.n_ctx;
+    b->step_tokens = (int32_t)(o->chunk > 0 && o->chunk < o->parallel ? o->parallel : o->chunk);
+    b->n_threads = s.n_threads;
+    b->cpus = s.cpus;
+    b->memory_limit = s.memory_limit;
+    b->sysroot = s.sysroot;
+    b->kv_k = s.kv_k;
+    b->kv_v = s.kv_v;
+    return code;
+}
+
+/* The file's name without folders and .gguf. */
+static void model_name(const mica_opts *o, const char *path, char *out, size_t size)
+{
+    const char *slash = strrchr(path, '/');
+    snprintf(out, size, "%s", o->alias ? o->alias : slash ? slash + 1 : path);
+    size_t n = strlen(out);
+    if (!o->alias && n > 5 && strcmp(out + n - 5, ".gguf") == 0)
+        out[n - 5] = '\0';
+}
+
+static void on_log(void *user, const char *line)
+{
+    (void)user;
+    mica_term_note("%s", line);
+}
+
+/* ---- The command ---- */
+
+static int serve(const mica_server_options *options)
+{
+    mica_server *server;
+    mica_error err;
+    if (mica_server_new(options, &server, &err))
+        return mica_load_failed(&err);
+    mica_term_note("%s is served at %s", options->name, mica_server_address(server));
+    mica_status status = mica_server_run(server, &err);
+    mica_server_free(server);
+    return status ? mica_load_failed(&err) : CODE_OK;
+}
+
+int mica_cmd_serve(const mica_opts *o)
+{
+    char path[4096], name[4096];
+    int32_t cpus[MICA_MAX_THREADS];
+    const char *key = getenv("MICA_API_KEY");
+    mica_server_options options = mica_server_options_default();
+    mica_model *model = NULL;
+    int code = mica_load_path(o, o->n_args > 0 ? o->args[0] : NULL, path);
+    if (code == CODE_OK)
+        code = batch_options(o, cpus, &options.batch);
+    if (code == CODE_OK)
+        code = mica_load_model(o, path, &model);
+    if (code == CODE_OK)
+        code = mica_load_check_context(o, model);
+    if (code == CODE_OK) {
+        model_name(o, path, name, sizeof name);
+        options.model = model;
+        options.name = name;
+        options.host = o->host;
+        options.port = (int)o->port;
+        options.key_file = o->api_key_file;
+        options.key = o->api_key_file || !key || !*key ? NULL : key;
+        options.cors_origin = o->cors_origin;
+        options.think = strcmp(o->reasoning, "split") == 0;
+        options.queue = (int)o->queue;
+        options.connections = (int)o->connections;
+        options.time_s = (int)o->timeout;
+        options.on_log = on_log;
+        raise_file_limit(o->connections);
+        watch_file(path);
+        code = serve(&options);
+    }
+    mica_model_close(model);
+    return code;
+}
