@@ -27,20 +27,26 @@ function showModel(now) {
   document.getElementById("version").textContent = `mica ${now.version}`;
 }
 
+function addRow(body) {
+  const row = body.insertRow();
+  const head = document.createElement("th");
+  head.scope = "row";
+  row.append(head, document.createElement("td"));
+  return row;
+}
+
 function showPlan(now) {
   const plan = now.memory.plan;
   const rows = [["Weights", bytes(plan.weights_bytes)], [`KV cache, ${now.load.slots} × ${now.n_ctx}`, bytes(plan.kv_bytes)],
     ["Workspace", bytes(plan.workspace_bytes)], ["Planned in all", bytes(plan.total_bytes)],
     ["Highest so far", bytes(now.memory.peak_bytes)], ["Free on this machine", bytes(now.memory.available_bytes)],
     ["Tokens in the KV cache", `${now.kv.tokens} of ${now.kv.capacity}`]];
-  document.querySelector("#plan tbody").replaceChildren(...rows.map(([name, value]) => {
-    const row = document.createElement("tr");
-    const head = row.appendChild(document.createElement("th"));
-    head.scope = "row";
-    head.textContent = name;
-    row.appendChild(document.createElement("td")).textContent = value;
-    return row;
-  }));
+  const body = document.querySelector("#plan tbody");
+  rows.forEach(([name, value], i) => {
+    const row = body.rows[i] ?? addRow(body); // kept: a selection in it stays
+    row.cells[0].textContent = name;
+    row.cells[1].textContent = value;
+  });
 }
 
 async function look() {
