@@ -40,8 +40,10 @@ static int embed_text(embedder *e, const char *text, size_t length)
     mica_pooling pooling = strcmp(e->o->pooling, "last") == 0 ? MICA_POOLING_LAST : MICA_POOLING_MEAN;
     mica_status status =
         mica_model_tokenize(e->model, text, length, e->o->no_bos ? 0u : MICA_TOKENIZE_ADD_BOS, &tokens, &n, &err);
-    if (!status && n == 0)
+    if (!status && n == 0) {
+        mica_free(tokens);
         return mica_term_error("text %zu is empty: there is no token to embed", e->index + 1);
+    }
     if (!status)
         status = mica_session_embed(e->session, tokens, n, pooling, !e->o->no_normalise, e->vector, &err);
     mica_free(tokens);
