@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "tmpl_data.h"
 
-#define CASES MICA_TEST_DATA "/cases/grammar/"
+#define CASES MICA_TEST_DATA "/cases/"
 
 /* ---- The public cases ---- */
 
