@@ -30,17 +30,9 @@ MICA_INLINE void add32(const avx2_format *f, const struct tile *t, int j, const 
 typedef rows8 tile_rows;
 typedef uint32_t planes __attribute__((vector_size(32), may_alias));
 
-/* No gather: some CPUs take hundreds of cycles for one. */
 MICA_INLINE planes row_bytes_4(const rows8 *rows, size_t offset)
 {
-    __m128i v[2];
-    UNROLL for (int i = 0; i < 2; i++) {
-        v[i] = _mm_cvtsi32_si128(load32(rows->row[4 * i] + offset));
-        v[i] = _mm_insert_epi32(v[i], load32(rows->row[4 * i + 1] + offset), 1);
-        v[i] = _mm_insert_epi32(v[i], load32(rows->row[4 * i + 2] + offset), 2);
-        v[i] = _mm_insert_epi32(v[i], load32(rows->row[4 * i + 3] + offset), 3);
-    }
-    return (planes)_mm256_set_m128i(v[1], v[0]);
+    return (planes)_mm256_set_m128i(four_rows_4(rows->row + 4, offset), four_rows_4(rows->row, offset));
 }
 
 MICA_INLINE void row_bytes_16(const rows8 *rows, size_t offset, planes out[4])

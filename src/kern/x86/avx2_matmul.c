@@ -111,27 +111,16 @@ MICA_INLINE void add32(const avx2_format *f, const struct tile *t, int j, const 
 
 /* ---- one function a format ---- */
 
-#define MATMUL(type, name)                                                               \
-    static void gemv_##name(const mica_matmul *m, int64_t r0, int64_t r1, void *scratch) \
-    {                                                                                    \
-        (void)scratch;                                                                   \
-        gemv(&format_##name, format_##name.block == 32 ? gemv_rows_32 : gemv_rows_256, m, r0, r1); \
-    }                                                                                    \
-    static void gemm_##name(const mica_matmul *m, int64_t r0, int64_t r1, void *scratch) \
-    {                                                                                    \
-        gemm(&format_##name, m, r0, r1, scratch);                                        \
-    }
-AVX2_FORMATS(MATMUL)
-#undef MATMUL
+#define AVX2_DEFINE_GEMV_256(type, name) AVX2_DEFINE_GEMV(name, gemv_rows_256)
+AVX2_FORMATS_32(AVX2_DEFINE_GEMV_32)
+AVX2_FORMATS_256(AVX2_DEFINE_GEMV_256)
+AVX2_FORMATS(AVX2_DEFINE_GEMM)
 
 MICA_TARGET_END
 
 void mica_avx2_fill_matmul(mica_kernels *k)
 {
-#define FILL(type, name)                    \
-    k->gemv[MICA_TYPE_##type] = gemv_##name; \
-    k->gemm[MICA_TYPE_##type] = gemm_##name;
-    AVX2_FORMATS(FILL)
-#undef FILL
+    AVX2_FORMATS(AVX2_FILL_GEMV)
+    AVX2_FORMATS(AVX2_FILL_GEMM)
 }
 #endif

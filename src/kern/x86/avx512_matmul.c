@@ -55,12 +55,6 @@ MICA_INLINE __m256 gemv_rows_q4_k(const avx2_format *f, const rows8 *rows, int64
     return acc;
 }
 
-static void gemv_q4_k(const mica_matmul *m, int64_t r0, int64_t r1, void *scratch)
-{
-    (void)scratch;
-    gemv(&format_q4_k, gemv_rows_q4_k, m, r0, r1);
-}
-
 /* ---- many tokens: sixteen rows expanded into a tile, see fill.h ---- */
 
 #define TILE_ROWS 16
@@ -90,17 +84,10 @@ MICA_INLINE tile_rows tile_rows_at(const mica_matmul *m, int64_t r, int64_t r1)
 
 typedef uint32_t planes __attribute__((vector_size(64), may_alias));
 
-/* No gather: some CPUs take hundreds of cycles for one. */
 MICA_INLINE planes row_bytes_4(const tile_rows *rows, size_t offset)
 {
-    __m128i v[4];
-    UNROLL for (int i = 0; i < 4; i++) {
-        v[i] = _mm_cvtsi32_si128(load32(rows->row[4 * i] + offset));
-        v[i] = _mm_insert_epi32(v[i], load32(rows->row[4 * i + 1] + offset), 1);
-        v[i] = _mm_insert_epi32(v[i], load32(rows->row[4 * i + 2] + offset), 2);
-        v[i] = _mm_insert_epi32(v[i], load32(rows->row[4 * i + 3] + offset), 3);
-    }
-    __m256i low = _mm256_set_m128i(v[1], v[0]), high = _mm256_set_m128i(v[3], v[2]);
+    __m256i low = _mm256_set_m128i(four_rows_4(rows->row + 4, offset), four_rows_4(rows->row, offset));
+    __m256i high = _mm256_set_m128i(four_rows_4(rows->row + 12, offset), four_rows_4(rows->row + 8, offset));
     return (planes)_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 
@@ -266,34 +253,17 @@ MICA_INLINE void gemm(const avx2_format *f, const mica_matmul *m, int64_t r0, in
 
 /* ---- one function a format ---- */
 
-#define GEMV(type, name)                                                                 \
-    static void gemv_##name(const mica_matmul *m, int64_t r0, int64_t r1, void *scratch) \
-    {                                                                                    \
-        (void)scratch;                                                                   \
-        gemv(&format_##name, gemv_rows_32, m, r0, r1);                                   \
-    }
-AVX2_FORMATS_32(GEMV)
-#undef GEMV
-
-#define GEMM(type, name)                                                                     \
-    static void gemm_##name(const mica_matmul *m, int64_t r0, int64_t r1, void *scratch) \
-    {                                                                                    \
-        gemm(&format_##name, m, r0, r1, scratch);                                          \
-    }
-AVX2_FORMATS(GEMM)
-#undef GEMM
+AVX2_FORMATS_32(AVX2_DEFINE_GEMV_32)
+AVX2_DEFINE_GEMV(q4_k, gemv_rows_q4_k)
+AVX2_FORMATS(AVX2_DEFINE_GEMM)
 
 MICA_TARGET_END
 
 void mica_kernels_fill_avx512(mica_kernels *k)
 {
-#define FILL(type, name) k->gemv[MICA_TYPE_##type] = gemv_##name;
-    AVX2_FORMATS_32(FILL)
-#undef FILL
-#define FILL(type, name) k->gemm[MICA_TYPE_##type] = gemm_##name;
-    AVX2_FORMATS(FILL)
-#undef FILL
-    k->gemv[MICA_TYPE_Q4_K] = gemv_q4_k;
+    AVX2_FORMATS_32(AVX2_FILL_GEMV)
+    AVX2_FILL_GEMV(Q4_K, q4_k)
+    AVX2_FORMATS(AVX2_FILL_GEMM)
     mica_avx512_fill_vector(k);
 }
 #endif

@@ -58,32 +58,14 @@ MICA_INLINE void add32(const avx2_format *f, const struct tile *t, int j, const 
     }
 }
 
-#define GEMV(type, name)                                                                 \
-    static void gemv_##name(const mica_matmul *m, int64_t r0, int64_t r1, void *scratch) \
-    {                                                                                    \
-        (void)scratch;                                                                   \
-        gemv(&format_##name, gemv_rows_32, m, r0, r1);                                   \
-    }
-AVX2_FORMATS_32(GEMV)
-#undef GEMV
-
-#define GEMM(type, name)                                                                 \
-    static void gemm_##name(const mica_matmul *m, int64_t r0, int64_t r1, void *scratch) \
-    {                                                                                    \
-        gemm(&format_##name, m, r0, r1, scratch);                                        \
-    }
-AVX2_FORMATS(GEMM)
-#undef GEMM
+AVX2_FORMATS_32(AVX2_DEFINE_GEMV_32)
+AVX2_FORMATS(AVX2_DEFINE_GEMM)
 
 MICA_TARGET_END
 
 void mica_kernels_fill_avxvnni(mica_kernels *k)
 {
-#define FILL(type, name) k->gemv[MICA_TYPE_##type] = gemv_##name;
-    AVX2_FORMATS_32(FILL)
-#undef FILL
-#define FILL(type, name) k->gemm[MICA_TYPE_##type] = gemm_##name;
-    AVX2_FORMATS(FILL)
-#undef FILL
+    AVX2_FORMATS_32(AVX2_FILL_GEMV)
+    AVX2_FORMATS(AVX2_FILL_GEMM)
 }
 #endif
