@@ -8,8 +8,8 @@
 #include "kern/fills.h"
 #include "kern/kern.h"
 
-/* Sizes reach the widest path of every set and its tails: 16 rows and 3; 8 tokens, 4 and 1; positions and heads likewise. */
-enum { ROWS = 19, TOKENS = 13, K = 512, N = 83, POSITIONS = 19, DIM = 136, MAX_ROW = 332 /* F32 */ };
+/* Sizes reach the widest path of every set and its tails: 16 rows and 3; 8 tokens, 4 and 1; positions likewise; 4 heads, 2 and 1. */
+enum { ROWS = 19, TOKENS = 13, K = 512, N = 83, POSITIONS = 19, DIM = 136, HEADS = 7, MAX_ROW = 332 /* F32 */ };
 
 typedef struct inputs {
     float a[K * TOKENS], b[DIM], kv[POSITIONS * DIM];
@@ -18,7 +18,7 @@ typedef struct inputs {
 
 /* What a kernel writes; cleared before, so that all of it can be compared. */
 typedef union outputs {
-    float f[ROWS * TOKENS];
+    float f[HEADS * DIM];
     uint16_t h[N];
     struct {
         int8_t q[K];
@@ -72,7 +72,10 @@ static void fill_inputs(inputs *in)
 static void run_rmsnorm(const mica_kernels *k, const inputs *in, outputs *o) { k->rmsnorm(in->a, in->b, 1e-6f, o->f, N); }
 static void run_silu_mul(const mica_kernels *k, const inputs *in, outputs *o) { k->silu_mul(in->a, in->b, o->f, N); }
 static void run_gelu_mul(const mica_kernels *k, const inputs *in, outputs *o) { k->gelu_mul(in->a, in->b, o->f, N); }
-static void run_qk(const mica_kernels *k, const inputs *in, outputs *o) { k->qk(in->a, in->kv, POSITIONS, 128, 0.1f, o->f); }
+static void run_qk(const mica_kernels *k, const inputs *in, outputs *o) 
+{
+    k->qk(in->a, HEADS, in->kv, POSITIONS, 128, 0.1f, o->f);
+}
 static void run_max(const mica_kernels *k, const inputs *in, outputs *o) { o->f[0] = k->max(in->a, N); }
 static void run_f32_to_f16(const mica_kernels *k, const inputs *in, outputs *o) { k->f32_to_f16(in->a, o->h, N); }
 static void run_widen_f16(const mica_kernels *k, const inputs *in, outputs *o) { k->widen[MICA_TYPE_F16](in->bytes, o->f, N); }
@@ -129,8 +132,8 @@ static void run_exp_sum(const mica_kernels *k, const inputs *in, outputs *o)
 
 static void run_pv(const mica_kernels *k, const inputs *in, outputs *o)
 {
-    memcpy(o->f, in->a, DIM * sizeof *o->f);
-    k->pv(o->f, 0.3f, in->b, in->kv, POSITIONS, DIM);
+    memcpy(o->f, in->a, HEADS * DIM * sizeof *o->f);
+    k->pv(o->f, HEADS, in->b, in->a, in->kv, POSITIONS, DIM);
 }
 
 static const struct check {

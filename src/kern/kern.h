@@ -44,6 +44,8 @@ typedef void (*mica_matmul_fn)(const mica_matmul *m, int64_t r0, int64_t r1, voi
 /* Tokens from which expanding weights into a tile pays: measured on x86 (docs/performance.md), taken over on ARM. */
 #define MICA_GEMM_FROM 3
 
+#define MICA_ATTN_TILE 64 /* positions; fixed by the numerics law: the online softmax is updated tile by tile */
+
 /** A new entry that is no product needs a row in entries.h as well. */
 typedef struct mica_kernels {
     const char *name; /* of the set that was chosen */
@@ -69,14 +71,16 @@ typedef struct mica_kernels {
     void (*rope)(float *x, const float *cs, int64_t n, bool neox);
 
     /* Attention over one tile of at most 64 cache positions, see model/attention.c.
-     * s[t] = (q . k[t]) * scale with the 16-partial dot product; k is [n_t][dim] */
-    void (*qk)(const float *q, const float *k, int64_t n_t, int64_t dim, float scale, float *s);
+     * s[j][t] = (q[j] . k[t]) * scale with the 16-partial dot product; q is [n_q][dim], k is [n_t][dim], s has rows of
+     * MICA_ATTN_TILE */
+    void (*qk)(const float *q, int64_t n_q, const float *k, int64_t n_t, int64_t dim, float scale, float *s);
     /* s[t] = cap * tanh(s[t] / cap) */
     void (*softcap)(float *s, float cap, int64_t n);
     /* s[t] = e^(s[t] - max); returns their 16-partial sum */
     float (*exp_sum)(float *s, float max, int64_t n);
-    /* o[i] = o[i] * alpha, then o[i] = fma(p[t], v[t][i], o[i]) for t in order; v is [n_t][dim] */
-    void (*pv)(float *o, float alpha, const float *p, const float *v, int64_t n_t, int64_t dim);
+    /* o[j][i] = o[j][i] * alpha[j], then o[j][i] = fma(p[j][t], v[t][i], o[j][i]) for t in order; o is [n_q][dim], v is
+     * [n_t][dim], p has rows of MICA_ATTN_TILE */
+    void (*pv)(float *o, int64_t n_q, const float *alpha, const float *p, const float *v, int64_t n_t, int64_t dim);
     void (*scale)(float *x, float a, int64_t n); /* x *= a */
     float (*max)(const float *x, int64_t n);     /* largest of n >= 1 values; NaNs are ignored unless all are */
 } mica_kernels;

@@ -21,7 +21,8 @@ typedef struct attn_state {
 
 typedef struct attn_scratch {
     float *k, *v;      /* [TILE][head_dim], widened */
-    float *scores;     /* [TILE] */
+    float *scores;     /* [heads of an item][TILE] */
+    float *alpha;      /* [heads of an item] */
     attn_state *state; /* [QUERY_BLOCK][heads of an item]: of the group */
     attn_state *total; /* the same: of the groups before it */
     float *out;        /* [QUERY_BLOCK][heads of an item][head_dim]: of the group */
@@ -47,7 +48,8 @@ size_t mica_attention_parts_bytes(const mica_hparams *h) { return SPLIT_PARTS * 
 size_t mica_attention_scratch(const mica_hparams *h)
 {
     size_t states = QUERY_BLOCK * group_of(h), tile = MICA_ATTN_TILE * (size_t)h->head_dim;
-    return (2 * tile + MICA_ATTN_TILE + states * (size_t)h->head_dim) * sizeof(float) + 2 * states * sizeof(attn_state) + 6 * 64;
+    size_t scores = group_of(h) * (MICA_ATTN_TILE + 1);
+    return (2 * tile + scores + states * (size_t)h->head_dim) * sizeof(float) + 2 * states * sizeof(attn_state) + 7 * 64;
 }
 
 static attn_scratch scratch_layout(const mica_hparams *h, void *memory)
@@ -57,7 +59,8 @@ static attn_scratch scratch_layout(const mica_hparams *h, void *memory)
     s.k = memory;
     s.v = s.k + tile;
     s.scores = s.v + tile;
-    s.out = s.scores + MICA_ATTN_TILE;
+    s.alpha = s.scores + group_of(h) * MICA_ATTN_TILE;
+    s.out = s.alpha + mica_round_up(group_of(h), 16);
     s.state = (attn_state *)(void *)(s.out + mica_round_up(states * (size_t)h->head_dim, 16));
     s.total = s.state + states;
     return s;
@@ -82,21 +85,39 @@ static float *output(const mica_exec *e, int32_t row, int32_t head)
     return e->attn + ((size_t)row * (size_t)e->w->h.n_heads + (size_t)head) * (size_t)e->w->h.head_dim;
 }
 
-/* One query head meets n positions of the widened tile from index `skip` on. */
-static void update(const mica_exec *e, const attn_scratch *s, const float *q, float scale, int32_t skip, int32_t n,
-                   attn_state *state, float *out)
+/* The query heads of row t meet positions [from, to) of the widened tile at `base`. */
+static void update(const mica_exec *e, const attn_scratch *s, const attn_item *it, int32_t t, int32_t base, int32_t from,
+                   int32_t to)
 {
     const mica_hparams *h = &e->w->h;
     const mica_kernels *kern = e->kern;
-    int64_t at = (int64_t)skip * h->head_dim;
-    kern->qk(q, s->k + at, n, h->head_dim, scale, s->scores);
-    if (h->attn_softcap > 0.0f)
-        kern->softcap(s->scores, h->attn_softcap, n);
-    float highest = kern->max(s->scores, n), max = highest > state->max ? highest : state->max;
-    float alpha = mica_expf(state->max - max);
-    state->sum = fmaf(state->sum, alpha, kern->exp_sum(s->scores, max, n));
-    state->max = max;
-    kern->pv(out, alpha, s->scores, s->v + at, n, h->head_dim);
+    size_t dim = (size_t)h->head_dim, j = (size_t)(t - it->t0) * (size_t)it->heads, at = (size_t)(from - base) * dim;
+    float scale = mica_kv_rotates(it->kv) ? h->attn_scale / MICA_HADAMARD : h->attn_scale;
+    int32_t n = to - from;
+    kern->qk(query(e, t, it->head0), it->heads, s->k + at, n, h->head_dim, scale, s->scores);
+    for (int32_t i = 0; i < it->heads; i++) {
+        float *scores = s->scores + i * MICA_ATTN_TILE;
+        attn_state *state = &s->state[j + (size_t)i];
+        if (h->attn_softcap > 0.0f)
+            kern->softcap(scores, h->attn_softcap, n);
+        float highest = kern->max(scores, n), max = highest > state->max ? highest : state->max;
+        s->alpha[i] = mica_expf(state->max - max);
+        state->sum = fmaf(state->sum, s->alpha[i], kern->exp_sum(scores, max, n));
+        state->max = max;
+    }
+    kern->pv(s->out + j * dim, it->heads, s->alpha, s->scores, s->v + at, n, h->head_dim);
+}
+
+/* Positions [lo, hi) of the tile at `base` become floats. */
+static void widen_tile(const mica_exec *e, const attn_scratch *s, const attn_item *it, int32_t base, int32_t lo, int32_t hi)
+{
+    int64_t dim = e->w->h.head_dim;
+    while (lo < hi) {
+        mica_kv_range in = mica_kv_head(it->kv, it->layer, it->kv_head, lo, hi - lo);
+        e->kern->widen[it->kv->k_quant->type](in.k, s->k + (lo - base) * dim, in.n * dim);
+        e->kern->widen[it->kv->v_quant->type](in.v, s->v + (lo - base) * dim, in.n * dim);
+        lo += in.n;
+    }
 }
 
 /* All queries of the item meet the tile at `base`. */
@@ -107,19 +128,12 @@ static void attend_tile(const mica_exec *e, const attn_scratch *s, const attn_it
     int32_t hi = smaller(it->t1 + it->shift, base + MICA_ATTN_TILE); /* of any query of the item */
     if (lo >= hi)
         return;
-    size_t at = mica_kv_row(it->kv, it->layer, it->kv_head, lo);
-    int64_t skip = (int64_t)(lo - base) * h->head_dim, count = (int64_t)(hi - lo) * h->head_dim;
-    e->kern->widen[it->kv->k_quant->type](mica_kv_key(it->kv, at), s->k + skip, count);
-    e->kern->widen[it->kv->v_quant->type](mica_kv_value(it->kv, at), s->v + skip, count);
-    float scale = mica_kv_rotates(it->kv) ? h->attn_scale / MICA_HADAMARD : h->attn_scale;
+    widen_tile(e, s, it, base, lo, hi);
     for (int32_t t = it->t0; t < it->t1; t++) {
         int32_t from = larger(first_visible(h, it->layer, t + it->shift), base);
         int32_t to = smaller(t + it->shift + 1, base + MICA_ATTN_TILE);
-        for (int32_t i = 0; i < it->heads && from < to; i++) {
-            int32_t j = (t - it->t0) * it->heads + i;
-            update(e, s, query(e, t, it->head0 + i), scale, from - base, to - from, &s->state[j],
-                   s->out + (size_t)j * (size_t)h->head_dim);
-        }
+        if (from < to)
+            update(e, s, it, t, base, from, to);
     }
 }
 
@@ -147,7 +161,7 @@ static void join(const mica_exec *e, attn_state *total, float *out, const attn_s
     float a = mica_expf(total->max - max), b = mica_expf(part->max - max);
     total->sum = fmaf(total->sum, a, part->sum * b);
     total->max = max;
-    e->kern->pv(out, a, &b, part_out, 1, dim);
+    e->kern->pv(out, 1, &a, &b, part_out, 1, dim);
 }
 
 /* The whole of an item's positions: group after group into e->attn. */
@@ -279,18 +293,48 @@ static int32_t count_items(const mica_exec *e, const mica_span *spans, int32_t n
     return count;
 }
 
-/* Items by the thread that takes them: a tile is widened once for all query heads of its group, unless that leaves threads without
- * work. */
+/* How long the threads take for the items, each given to the one that is free first: a position costs its widening, and each
+ * query head. */
+static int64_t duration(const mica_exec *e, const mica_span *spans, int32_t n_spans, const attn_plan *plan)
+{
+    int64_t busy[MICA_MAX_THREADS] = {0}, longest = 0;
+    int threads = mica_pool_threads(e->pool);
+    for (int32_t s = 0, row = 0; s < n_spans; row += spans[s].n, s++)
+        for (int32_t b = 0; b < blocks_of(&spans[s]); b++) {
+            attn_item block = block_item(e, plan->layer, &spans[s], row, b);
+            for (int32_t i = 0; i < items_of(&block, plan); i++) {
+                attn_item it = block;
+                int first = 0;
+                pick_item(e, &it, plan, i);
+                int32_t seen = it.to - larger(it.from, first_visible(&e->w->h, plan->layer, it.t0 + it.shift));
+                for (int k = 1; k < threads; k++)
+                    first = busy[k] < busy[first] ? k : first;
+                busy[first] += (int64_t)seen * (1 + (it.t1 - it.t0) * it.heads);
+                longest = busy[first] > longest ? busy[first] : longest;
+            }
+        }
+    return longest;
+}
+
+/* A tile is widened once for all query heads that share it, unless fewer heads an item keep the threads better at work: the last
+ * and the first group of a window have few positions. */
 static attn_plan make_plan(const mica_exec *e, int32_t layer, const mica_span *spans, int32_t n_spans, int32_t rows)
 {
     const mica_hparams *h = &e->w->h;
-    attn_plan plan = {layer, h->n_heads / h->n_kv_heads, h->n_kv_heads, is_split(e, layer, rows)};
-    int32_t items = count_items(e, spans, n_spans, &plan), threads = mica_pool_threads(e->pool);
-    if (items % threads != 0 && items < 4 * threads) {
-        plan.heads = 1;
-        plan.per_group = h->n_heads;
+    int32_t group = h->n_heads / h->n_kv_heads, threads = mica_pool_threads(e->pool);
+    attn_plan best = {layer, group, h->n_kv_heads, is_split(e, layer, rows)};
+    if (threads == 1 || count_items(e, spans, n_spans, &best) >= 4 * threads)
+        return best;
+    int64_t shortest = duration(e, spans, n_spans, &best);
+    for (int32_t heads = group / 2; heads >= 1; heads--) {
+        attn_plan plan = {layer, heads, h->n_heads / heads, best.split};
+        int64_t needed = group % heads == 0 ? duration(e, spans, n_spans, &plan) : shortest;
+        if (needed < shortest) {
+            best = plan;
+            shortest = needed;
+        }
     }
-    return plan;
+    return best;
 }
 
 void mica_attention(const mica_exec *e, int32_t layer, const mica_span *spans, int32_t n_spans, int32_t n_rows, void *scratch)

@@ -3,7 +3,6 @@
 #define MICA_MODEL_ATTENTION_H
 #include "model/forward.h"
 
-#define MICA_ATTN_TILE 64 /* positions; fixed by the numerics law: the online softmax is updated tile by tile */
 
 /** Scratch of one thread. */
 size_t mica_attention_scratch(const mica_hparams *h);

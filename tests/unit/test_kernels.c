@@ -353,27 +353,30 @@ static void test_rope(void **state)
 static void attention(const mica_kernels *k, const mica_kernels *ref)
 {
     static const int64_t dims[] = {8, 16, 20, 32, 64, 72, 80, 96, 128, 256};
-    static float q[256], kv[64 * 256], s[2][64], o[2][256];
+    static float q[8 * 256], kv[64 * 256], s[2][8 * MICA_ATTN_TILE], o[2][8 * 256], alpha[8];
     for (int round = 0; round < 400; round++) {
-        int64_t dim = dims[round % 10], n = 1 + (int64_t)(mica_rng_next(&rng) % 64);
-        for (int64_t i = 0; i < dim; i++) {
+        int64_t dim = dims[round % 10], n = 1 + (int64_t)(mica_rng_next(&rng) % 64), n_q = 1 + round % 8;
+        for (int64_t i = 0; i < n_q * dim; i++) {
             q[i] = hostile(round % 3);
             o[0][i] = o[1][i] = uniform(1.0f);
         }
         for (int64_t i = 0; i < n * dim; i++)
             kv[i] = uniform(2.0f);
-        k->qk(q, kv, n, dim, 0.125f, s[0]);
-        ref->qk(q, kv, n, dim, 0.125f, s[1]);
-        assert_true(same(s[0], s[1], n));
+        k->qk(q, n_q, kv, n, dim, 0.125f, s[0]);
+        ref->qk(q, n_q, kv, n, dim, 0.125f, s[1]);
+        for (int64_t j = 0; j < n_q; j++)
+            assert_true(same(s[0] + j * MICA_ATTN_TILE, s[1] + j * MICA_ATTN_TILE, n));
         k->softcap(s[0], 50.0f, n);
         ref->softcap(s[1], 50.0f, n);
         assert_true(same(s[0], s[1], n));
         float max = ref->max(s[1], n), a = k->exp_sum(s[0], max, n), b = ref->exp_sum(s[1], max, n);
         assert_true(same(&a, &b, 1));
         assert_true(same(s[0], s[1], n));
-        k->pv(o[0], 0.3f, s[0], kv, n, dim);
-        ref->pv(o[1], 0.3f, s[1], kv, n, dim);
-        assert_true(same(o[0], o[1], dim));
+        for (int64_t j = 0; j < n_q; j++)
+            alpha[j] = uniform(1.0f);
+        k->pv(o[0], n_q, alpha, s[0], kv, n, dim);
+        ref->pv(o[1], n_q, alpha, s[1], kv, n, dim);
+        assert_true(same(o[0], o[1], n_q * dim));
     }
 }
 
@@ -434,17 +437,17 @@ static void wrong_quantize256(const float *x, int64_t k, int8_t *q, float *d, in
     q[k - 1]++;
 }
 static void wrong_rope(float *x, const float *cs, int64_t n, bool neox) { right->rope(x, cs, n, neox || true); }
-static void wrong_qk(const float *q, const float *k, int64_t n_t, int64_t dim, float scale, float *s)
+static void wrong_qk(const float *q, int64_t n_q, const float *k, int64_t n_t, int64_t dim, float scale, float *s)
 {
-    right->qk(q, k, n_t, dim, scale, s);
+    right->qk(q, n_q, k, n_t, dim, scale, s);
     s[n_t - 1] = 0.0f;
 }
 static void wrong_softcap(float *s, float cap, int64_t n) { right->softcap(s, nextafterf(cap, 9.0f), n); }
 static float wrong_max(const float *x, int64_t n) { return x[n - 1]; }
 static float wrong_exp_sum(float *s, float max, int64_t n) { return right->exp_sum(s, max, n - 1); }
-static void wrong_pv(float *o, float alpha, const float *p, const float *v, int64_t n_t, int64_t dim)
+static void wrong_pv(float *o, int64_t n_q, const float *alpha, const float *p, const float *v, int64_t n_t, int64_t dim)
 {
-    right->pv(o, alpha, p, v, n_t - 1, dim);
+    right->pv(o, n_q, alpha, p, v, n_t - 1, dim);
 }
 static void wrong_f32_to_f16(const float *in, uint16_t *out, int64_t n)
 {

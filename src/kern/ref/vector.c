@@ -106,10 +106,11 @@ static void rope(float *x, const float *cs, int64_t n, bool neox)
         mica_rope_pair(x, cs, i, half, neox);
 }
 
-static void qk(const float *q, const float *k, int64_t n_t, int64_t dim, float scale, float *s)
+static void qk(const float *q, int64_t n_q, const float *k, int64_t n_t, int64_t dim, float scale, float *s)
 {
-    for (int64_t t = 0; t < n_t; t++)
-        s[t] = mica_dot16(q, k + t * dim, dim) * scale;
+    for (int64_t j = 0; j < n_q; j++)
+        for (int64_t t = 0; t < n_t; t++)
+            s[j * MICA_ATTN_TILE + t] = mica_dot16(q + j * dim, k + t * dim, dim) * scale;
 }
 
 static void softcap(float *s, float cap, int64_t n)
@@ -128,14 +129,15 @@ static float exp_sum(float *s, float max, int64_t n)
     return mica_tree16(p);
 }
 
-static void pv(float *o, float alpha, const float *p, const float *v, int64_t n_t, int64_t dim)
+static void pv(float *o, int64_t n_q, const float *alpha, const float *p, const float *v, int64_t n_t, int64_t dim)
 {
-    for (int64_t i = 0; i < dim; i++) {
-        float acc = o[i] * alpha;
-        for (int64_t t = 0; t < n_t; t++)
-            acc = fmaf(p[t], v[t * dim + i], acc);
-        o[i] = acc;
-    }
+    for (int64_t j = 0; j < n_q; j++, o += dim, p += MICA_ATTN_TILE)
+        for (int64_t i = 0; i < dim; i++) {
+            float acc = o[i] * alpha[j];
+            for (int64_t t = 0; t < n_t; t++)
+                acc = fmaf(p[t], v[t * dim + i], acc);
+            o[i] = acc;
+        }
 }
 
 static void scale(float *x, float a, int64_t n)

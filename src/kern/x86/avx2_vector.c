@@ -248,7 +248,7 @@ static void rope(float *x, const float *cs, int64_t n, bool neox)
 
 /* ---- attention ---- */
 
-static void qk(const float *q, const float *k, int64_t n_t, int64_t dim, float factor, float *s)
+static void qk_one(const float *q, const float *k, int64_t n_t, int64_t dim, float factor, float *s)
 {
     int64_t t = 0;
     if (dim % 16 == 0) {
@@ -268,6 +268,12 @@ static void qk(const float *q, const float *k, int64_t n_t, int64_t dim, float f
     }
     for (; t < n_t; t++)
         s[t] = dot16(q, k + t * dim, dim) * factor;
+}
+
+static void qk(const float *q, int64_t n_q, const float *k, int64_t n_t, int64_t dim, float factor, float *s)
+{
+    for (int64_t j = 0; j < n_q; j++)
+        qk_one(q + j * dim, k, n_t, dim, factor, s + j * MICA_ATTN_TILE);
 }
 
 static void softcap(float *s, float cap, int64_t n)
@@ -316,7 +322,7 @@ MICA_INLINE void pv_columns(float *o, __m256 alpha, const float *p, const float 
         _mm256_storeu_ps(o + 8 * j, acc[j]);
 }
 
-static void pv(float *o, float alpha, const float *p, const float *v, int64_t n_t, int64_t dim)
+static void pv_one(float *o, float alpha, const float *p, const float *v, int64_t n_t, int64_t dim)
 {
     __m256 a = _mm256_set1_ps(alpha);
     int64_t i = 0;
@@ -330,6 +336,12 @@ static void pv(float *o, float alpha, const float *p, const float *v, int64_t n_
             acc = fmaf(p[t], v[t * dim + i], acc);
         o[i] = acc;
     }
+}
+
+static void pv(float *o, int64_t n_q, const float *alpha, const float *p, const float *v, int64_t n_t, int64_t dim)
+{
+    for (int64_t j = 0; j < n_q; j++)
+        pv_one(o + j * dim, alpha[j], p + j * MICA_ATTN_TILE, v, n_t, dim);
 }
 
 static float max(const float *x, int64_t n)

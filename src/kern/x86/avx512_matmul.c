@@ -1,7 +1,7 @@
 /* avx512_matmul.c - quantised matrix products with AVX-512 VNNI: vpdpbusd adds four byte products to an int32 lane without
  * saturation, so the sums are exact without widening. Signed weights are shifted to unsigned by 128, which their bias takes off
  * again. Structure as in avx2_gemm.h; the tile has sixteen rows, [4 weights][16 rows]. One or two tokens keep 256-bit registers,
- * but for Q4_K: the others wait for memory, and wider vectors measured no faster (docs/performance.md).
+ * but for Q4_K and Q6_K: the others wait for memory, and wider vectors measured no faster (docs/performance.md).
  */
 #if defined(__x86_64__)
 #include "kern/fills.h"
@@ -51,6 +51,53 @@ MICA_INLINE __m256 gemv_rows_q4_k(const avx2_format *f, const rows8 *rows, int64
         }
         acc = chain8(acc, gather_f16(rows, offset), d[b], reduce8(v));
         acc = chain8(acc, gather_min(f, rows, offset), d[b], reduce8(mins));
+    }
+    return acc;
+}
+
+/* 64 of the weights, 0 to 63, with 64 activations under the four scales that `pick` finds in every 128 bits of `scales`. */
+MICA_INLINE __m512i add_scaled_64(__m512i total, __m512i q, const int8_t *x, __m512i scales, __m512i pick)
+{
+    __m512i products = _mm512_maddubs_epi16(q, _mm512_loadu_si512(x)); /* at most 2 * 63 * 127 */
+    return _mm512_dpwssd_epi32(total, products, _mm512_shuffle_epi8(scales, pick));
+}
+
+#define A_OR_B_AND_C 0xF8 /* of _mm512_ternarylogic_epi32() */
+#define REP4(x) x, x, x, x
+
+/* Q6_K with 512-bit registers: half a block is 64 low nibbles, then 64 high ones, and their bits 4 and 5 lie in 32 bytes. */
+MICA_INLINE __m256 gemv_rows_q6_k(const avx2_format *f, const rows8 *rows, int64_t n_blocks, size_t row_bytes, const int8_t *x,
+                                  const float *d, const int16_t *sum)
+{
+    __m256 acc = _mm256_setzero_ps();
+    const __m512i up = _mm512_setr_epi64(4, 4, 4, 4, 2, 2, 2, 2), down = _mm512_setr_epi64(0, 0, 0, 0, 2, 2, 2, 2);
+    const __m512i nibble = _mm512_set1_epi8(15), high = _mm512_set1_epi8(48);
+    const __m512i low_scales = _mm512_set_epi32(REP4(0x07060706), REP4(0x05040504), REP4(0x03020302), REP4(0x01000100));
+    const __m512i high_scales = _mm512_add_epi8(low_scales, _mm512_set1_epi8(8));
+    for (int64_t b = 0; b < n_blocks; b++) {
+        size_t offset = (size_t)b * (size_t)f->bytes;
+        __m256i sums = _mm256_loadu_si256((const __m256i *)(sum + 16 * b)), v[ROWS];
+        prefetch_next(rows->row[0], ROWS, row_bytes, offset, (size_t)f->bytes);
+        UNROLL for (int i = 0; i < ROWS; i++) {
+            const mica_block_q6_k *block = (const mica_block_q6_k *)(rows->row[i] + offset);
+            __m256i sc = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)block->scales));
+            __m512i total = _mm512_setzero_si512();
+            UNROLL for (int half = 0; half < 2; half++) {
+                const int8_t *xh = x + 256 * b + 128 * half;
+                __m512i scales = _mm512_broadcast_i32x4(_mm256_extracti128_si256(sc, half));
+                __m512i q = _mm512_loadu_si512(block->ql + 64 * half);
+                __m512i bits = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(block->qh + 32 * half)));
+                __m512i low = _mm512_ternarylogic_epi32(_mm512_and_si512(q, nibble), _mm512_sllv_epi64(bits, up), high, A_OR_B_AND_C);
+                q = _mm512_and_si512(_mm512_srli_epi16(q, 4), nibble);
+                q = _mm512_ternarylogic_epi32(q, _mm512_srlv_epi64(bits, down), high, A_OR_B_AND_C);
+                total = add_scaled_64(total, low, xh, scales, low_scales);
+                total = add_scaled_64(total, q, xh + 64, scales, high_scales);
+            }
+            __m256i bias = _mm256_slli_epi32(_mm256_madd_epi16(sc, sums), 5); /* 32 in every weight */
+            v[i] = _mm256_add_epi32(_mm512_castsi512_si256(total), _mm512_extracti64x4_epi64(total, 1));
+            v[i] = _mm256_sub_epi32(v[i], bias);
+        }
+        acc = chain8(acc, gather_f16(rows, offset + (size_t)f->d_offset), d[b], reduce8(v));
     }
     return acc;
 }
@@ -255,6 +302,7 @@ MICA_INLINE void gemm(const avx2_format *f, const mica_matmul *m, int64_t r0, in
 
 AVX2_FORMATS_32(AVX2_DEFINE_GEMV_32)
 AVX2_DEFINE_GEMV(q4_k, gemv_rows_q4_k)
+AVX2_DEFINE_GEMV(q6_k, gemv_rows_q6_k)
 AVX2_FORMATS(AVX2_DEFINE_GEMM)
 
 MICA_TARGET_END
@@ -263,6 +311,7 @@ void mica_kernels_fill_avx512(mica_kernels *k)
 {
     AVX2_FORMATS_32(AVX2_FILL_GEMV)
     AVX2_FILL_GEMV(Q4_K, q4_k)
+    AVX2_FILL_GEMV(Q6_K, q6_k)
     AVX2_FORMATS(AVX2_FILL_GEMM)
     mica_avx512_fill_vector(k);
 }

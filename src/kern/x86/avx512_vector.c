@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kern/fmath.h"
+#include "kern/kern.h"
 #include "kern/target.h"
 #include "kern/x86/avx512.h"
 #include "quant/blocks.h"
@@ -102,28 +103,48 @@ MICA_INLINE __m512 tree16_of_16(const __m512 p[16])
     return _mm512_permutexvar_ps(order, d);
 }
 
-MICA_INLINE void qk_16(const float *q, const float *k, int64_t dim, float factor, float *s)
+/* 16 sums: `heads` queries that share the keys of 16 / heads positions, so that a key is loaded once for all of them. */
+MICA_INLINE void qk_16(const float *q, const float *k, int64_t dim, float factor, float *s, int heads)
 {
     __m512 p[16];
+    const int n_t = 16 / heads;
     UNROLL for (int j = 0; j < 8; j++)
         p[j] = p[j + 8] = _mm512_setzero_ps();
     for (int64_t i = 0; i < dim; i += 16) {
-        __m512 a = _mm512_loadu_ps(q + i);
-        UNROLL for (int j = 0; j < 8; j++) {
-            p[j] = _mm512_fmadd_ps(a, _mm512_loadu_ps(k + j * dim + i), p[j]);
-            p[j + 8] = _mm512_fmadd_ps(a, _mm512_loadu_ps(k + (j + 8) * dim + i), p[j + 8]);
+        __m512 a[4];
+        UNROLL for (int h = 0; h < heads; h++)
+            a[h] = _mm512_loadu_ps(q + h * dim + i);
+        UNROLL for (int t = 0; t < n_t; t++) {
+            __m512 b = _mm512_loadu_ps(k + t * dim + i);
+            UNROLL for (int h = 0; h < heads; h++)
+                p[h * n_t + t] = _mm512_fmadd_ps(a[h], b, p[h * n_t + t]);
         }
     }
-    _mm512_storeu_ps(s, _mm512_mul_ps(tree16_of_16(p), _mm512_set1_ps(factor)));
+    float sums[16];
+    _mm512_storeu_ps(sums, _mm512_mul_ps(tree16_of_16(p), _mm512_set1_ps(factor)));
+    UNROLL for (int h = 0; h < heads; h++)
+        memcpy(s + h * MICA_ATTN_TILE, sums + h * n_t, (size_t)n_t * sizeof *sums);
 }
 
-static void qk(const float *q, const float *k, int64_t n_t, int64_t dim, float factor, float *s)
+MICA_INLINE void qk_heads(const float *q, const float *k, int64_t n_t, int64_t dim, float factor, float *s, int heads)
 {
-    int64_t t = 0;
-    for (; dim % 16 == 0 && t + 16 <= n_t; t += 16)
-        qk_16(q, k + t * dim, dim, factor, s + t);
+    int64_t t = 0, step = 16 / heads;
+    for (; dim % 16 == 0 && t + step <= n_t; t += step)
+        qk_16(q, k + t * dim, dim, factor, s + t, heads);
     for (; t < n_t; t++)
-        s[t] = dot16(q, k + t * dim, dim) * factor;
+        UNROLL for (int h = 0; h < heads; h++)
+            s[h * MICA_ATTN_TILE + t] = dot16(q + h * dim, k + t * dim, dim) * factor;
+}
+
+static void qk(const float *q, int64_t n_q, const float *k, int64_t n_t, int64_t dim, float factor, float *s)
+{
+    int64_t j = 0;
+    for (; j + 4 <= n_q; j += 4)
+        qk_heads(q + j * dim, k, n_t, dim, factor, s + j * MICA_ATTN_TILE, 4);
+    for (; j + 2 <= n_q; j += 2)
+        qk_heads(q + j * dim, k, n_t, dim, factor, s + j * MICA_ATTN_TILE, 2);
+    if (j < n_q)
+        qk_heads(q + j * dim, k, n_t, dim, factor, s + j * MICA_ATTN_TILE, 1);
 }
 
 /* ---- softmax ---- */
@@ -162,37 +183,63 @@ static float exp_sum(float *s, float max, int64_t n)
 
 /* ---- p v ---- */
 
-/* `count` registers of the output through all positions. */
-MICA_INLINE void pv_columns(float *o, __m512 alpha, const float *p, const float *v, int64_t n_t, int64_t dim, int count)
+/* `count` registers of the output of each of `heads` queries through all positions: eight or so hide the latency of the chains. */
+MICA_INLINE void pv_columns(float *o, const float *alpha, const float *p, const float *v, int64_t n_t, int64_t dim, int heads,
+                            int count)
 {
-    __m512 acc[8];
-    UNROLL for (int j = 0; j < count; j++)
-        acc[j] = _mm512_mul_ps(_mm512_loadu_ps(o + 16 * j), alpha);
-    for (int64_t t = 0; t < n_t; t++) {
-        __m512 pt = _mm512_set1_ps(p[t]);
+    __m512 acc[4][8];
+    UNROLL for (int h = 0; h < heads; h++)
         UNROLL for (int j = 0; j < count; j++)
-            acc[j] = _mm512_fmadd_ps(pt, _mm512_loadu_ps(v + t * dim + 16 * j), acc[j]);
+            acc[h][j] = _mm512_mul_ps(_mm512_loadu_ps(o + h * dim + 16 * j), _mm512_set1_ps(alpha[h]));
+    for (int64_t t = 0; t < n_t; t++) {
+        __m512 pt[4];
+        UNROLL for (int h = 0; h < heads; h++)
+            pt[h] = _mm512_set1_ps(p[h * MICA_ATTN_TILE + t]);
+        UNROLL for (int j = 0; j < count; j++) {
+            __m512 vt = _mm512_loadu_ps(v + t * dim + 16 * j);
+            UNROLL for (int h = 0; h < heads; h++)
+                acc[h][j] = _mm512_fmadd_ps(pt[h], vt, acc[h][j]);
+        }
     }
-    UNROLL for (int j = 0; j < count; j++)
-        _mm512_storeu_ps(o + 16 * j, acc[j]);
+    UNROLL for (int h = 0; h < heads; h++)
+        UNROLL for (int j = 0; j < count; j++)
+            _mm512_storeu_ps(o + h * dim + 16 * j, acc[h][j]);
 }
 
-static void pv(float *o, float alpha, const float *p, const float *v, int64_t n_t, int64_t dim)
+/* Columns the registers do not divide. */
+static void pv_rest(float *o, float alpha, const float *p, const float *v, int64_t n_t, int64_t dim, int64_t i)
 {
-    __m512 a = _mm512_set1_ps(alpha);
-    int64_t i = 0;
-    for (; i + 128 <= dim; i += 128)
-        pv_columns(o + i, a, p, v + i, n_t, dim, 8);
-    for (; i + 64 <= dim; i += 64)
-        pv_columns(o + i, a, p, v + i, n_t, dim, 4);
-    for (; i + 16 <= dim; i += 16)
-        pv_columns(o + i, a, p, v + i, n_t, dim, 1);
     for (; i < dim; i++) {
         float acc = o[i] * alpha;
         for (int64_t t = 0; t < n_t; t++)
             acc = fmaf(p[t], v[t * dim + i], acc);
         o[i] = acc;
     }
+}
+
+MICA_INLINE void pv_heads(float *o, const float *alpha, const float *p, const float *v, int64_t n_t, int64_t dim, int heads,
+                          int wide)
+{
+    int64_t i = 0;
+    for (; i + 16 * wide <= dim; i += 16 * wide)
+        pv_columns(o + i, alpha, p, v + i, n_t, dim, heads, wide);
+    for (; wide > 4 && i + 64 <= dim; i += 64)
+        pv_columns(o + i, alpha, p, v + i, n_t, dim, heads, 4);
+    for (; i + 16 <= dim; i += 16)
+        pv_columns(o + i, alpha, p, v + i, n_t, dim, heads, 1);
+    for (int h = 0; h < heads; h++)
+        pv_rest(o + h * dim, alpha[h], p + h * MICA_ATTN_TILE, v, n_t, dim, i);
+}
+
+static void pv(float *o, int64_t n_q, const float *alpha, const float *p, const float *v, int64_t n_t, int64_t dim)
+{
+    int64_t j = 0;
+    for (; j + 4 <= n_q; j += 4)
+        pv_heads(o + j * dim, alpha + j, p + j * MICA_ATTN_TILE, v, n_t, dim, 4, 4);
+    for (; j + 2 <= n_q; j += 2)
+        pv_heads(o + j * dim, alpha + j, p + j * MICA_ATTN_TILE, v, n_t, dim, 2, 4);
+    if (j < n_q)
+        pv_heads(o + j * dim, alpha + j, p + j * MICA_ATTN_TILE, v, n_t, dim, 1, 8);
 }
 
 MICA_TARGET_END
