@@ -165,7 +165,8 @@ MICA_API mica_status mica_model_detokenize(const mica_model *model, const int32_
 /** Renders a conversation with the chat template. `request_json` is an object with "messages" and, optionally, "tools",
  * "add_generation_prompt" (default true), "chat_template_kwargs" and any further variable of the template, in the form of
  * the OpenAI chat API. `now_unix` is the time that strftime_now sees; negative means the clock.
- * *text is yours. */
+ * *text is yours. For the tokens of a conversation use mica_chat_tokenize() of mica_tools.h: in the text one cannot see any more
+ * which control tokens are the template's, and which a user typed. */
 MICA_API mica_status mica_model_chat_render(const mica_model *model, const char *request_json, size_t length, int64_t now_unix,
                                             char **text, size_t *text_length, mica_error *err);
 
@@ -275,7 +276,8 @@ MICA_API mica_status mica_session_prompt(mica_session *session, const char *text
 MICA_API const float *mica_session_logits(const mica_session *session);
 
 /** Computes tokens[0..n) as the history from nothing and hands the logits after every position in [first, n) to
- * `on_logits` in order. For perplexity and tests. */
+ * `on_logits` in order; non-zero from it, as from on_prefill between two chunks, cancels. Takes the memory for the logits of
+ * 32 positions while it runs. For perplexity, log-probabilities of a prompt, and tests. */
 MICA_API mica_status mica_session_score(mica_session *session, const int32_t *tokens, size_t n, size_t first,
                                         int (*on_logits)(void *user, size_t position, const float *logits), void *user,
                                         mica_error *err);
@@ -293,6 +295,10 @@ typedef enum mica_pooling {
  * 16 * n_embd + 4 * n_ctx bytes. */
 MICA_API mica_status mica_session_embed(mica_session *session, const int32_t *tokens, size_t n, mica_pooling pooling,
                                         bool normalise, float *out, mica_error *err);
+
+/** Makes the history empty. MICA_INVALID_ARGUMENT while a batch's session has a request; without one, it gives its KV memory back,
+ * and what it has computed stays in the batch's prefixes. */
+MICA_API mica_status mica_session_reset(mica_session *session, mica_error *err);
 
 /** The history: borrowed until the next call on this session. */
 MICA_API const int32_t *mica_session_tokens(const mica_session *session, size_t *n);
@@ -511,11 +517,15 @@ typedef struct mica_batch_options {
     int64_t workspace_limit, memory_limit; /* for the batch and all its sessions */
     const char *sysroot;
     mica_kv_type kv_k, kv_v;
+    /* Tokens of the KV memory, n_ctx or more, which all sessions share; 0: max_sessions * n_ctx, which is always enough. With
+     * less, a step in which it is full takes memory from replies that came last, which compute it again when others have ended:
+     * they are late, and the same. */
+    int32_t kv_tokens;
 } mica_batch_options;
 
 MICA_API mica_batch_options mica_batch_options_default(void);
 
-/** Exact memory of a batch with max_sessions sessions of n_ctx tokens; prefill_chunk is step_tokens. */
+/** Exact memory of a batch with max_sessions sessions; prefill_chunk is step_tokens. */
 MICA_API mica_status mica_batch_plan(const mica_model *model, const mica_batch_options *options, mica_memory_plan *plan,
                                      mica_error *err);
 
@@ -527,12 +537,31 @@ MICA_API void mica_batch_free(mica_batch *batch);
 /** As mica_session_set_threads(), for all sessions of the batch: between steps, or in a callback of one of its sessions. */
 MICA_API mica_status mica_batch_set_threads(mica_batch *batch, int32_t n_threads, const int32_t *cpus, mica_error *err);
 
+/** The KV memory of a batch, in tokens. It is there in blocks of 32 tokens, shared by the sessions whose texts begin with the same
+ * ones: what one has computed, another does not compute again, though the first one has ended, as long as there is memory. */
+typedef struct mica_batch_info {
+    int64_t kv_tokens; /* all */
+    int64_t kv_held;   /* of sessions */
+    int64_t kv_cached; /* of no session: the beginnings of texts that were computed, given up when memory is needed */
+    int64_t evictions; /* blocks given up so far */
+    int64_t suspensions; /* replies that had to wait and be computed again for lack of memory, so far */
+} mica_batch_info;
+
+MICA_API void mica_batch_get_info(const mica_batch *batch, mica_batch_info *info);
+
+/** The beginnings of texts that the batch has computed, in a file (replaced in one step, whatever happens), and back: a process
+ * that starts again computes none of them again. Between steps. The file is of this model and kind of cache, else
+ * MICA_UNSUPPORTED; MICA_BAD_FILE if it is damaged, and the batch is what it was. Restoring takes what there is free memory for,
+ * what was used last first; *n_tokens is how much. */
+MICA_API mica_status mica_batch_save_prefixes(mica_batch *batch, const char *path, mica_error *err);
+MICA_API mica_status mica_batch_restore_prefixes(mica_batch *batch, const char *path, int64_t *n_tokens, mica_error *err);
+
 /** A session of the batch, freed by mica_session_free(), which drops its request without a further callback. Of the options
  * n_ctx (0, or at most the batch's), the context policy and the callbacks count; the rest is the batch's. */
 MICA_API mica_status mica_batch_session_new(mica_batch *batch, const mica_session_options *options, mica_session **out,
                                             mica_error *err);
 
-/** Makes tokens[0..n) the history (the common prefix is kept, as in mica_session_sync) and queues a reply to it. All of the
+/** Makes tokens[0..n) the history (what a session of the batch has computed of it is not computed again) and queues a reply to it. All of the
  * options is copied. One request a session at a time. */
 MICA_API mica_status mica_batch_submit(mica_session *session, const int32_t *tokens, size_t n,
                                        const mica_generate_options *options, mica_error *err);

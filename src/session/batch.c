@@ -1,10 +1,12 @@
-/* batch.c - many sessions, one forward step. Owns threads, workspace and the list of its sessions, which own the rest.
+/* batch.c - many sessions, one forward step. Owns threads, workspace, the KV memory and the list of its sessions, which own the rest.
  *
  * Invariants:
  *  1. sessions[0..n_sessions) are those made here and not freed; queue[0..n_queue) those with a request, in the order of
  *     submission.
  *  2. Between steps every queued session has tokens to compute (n_computed < n_tokens) and its reply goes on.
- *  3. A step has room for one token of every session: exec.chunk >= max_sessions. So no running reply ever sits out a step.
+ *  3. A step has room for one token of every session: exec.chunk >= max_sessions. So no running reply sits out a step, unless
+ *     the KV memory is full: then the replies that came last give their blocks up, and compute them again when others have ended.
+ *     One context fits, so the first in the queue always goes on.
  *  4. exec.logits belong to nobody between steps.
  */
 #include "session/batch.h"
@@ -16,6 +18,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "session/plan.h"
+#include "session/prefix_file.h"
 #include "session/session.h"
 
 #define DEFAULT_SESSIONS 8
@@ -29,8 +32,11 @@ struct mica_batch {
     mica_thread_plan threads;
     mica_pool *pool;
     mica_exec exec;
-    void *memory; /* the workspace */
+    mica_kv_blocks blocks;
+    void *memory; /* KV memory and workspace, one mapping */
     size_t memory_bytes;
+    uint64_t n_ended;     /* replies */
+    int64_t suspensions; /* how often a reply gave its blocks up */
     char *sysroot;
     int32_t max_sessions, n_sessions, n_queue, n_spans;
     mica_session **sessions, **queue; /* [max_sessions] */
@@ -42,11 +48,34 @@ struct mica_batch {
 
 mica_batch_options mica_batch_options_default(void) { return (mica_batch_options){.struct_size = sizeof(mica_batch_options)}; }
 
-/* The batch as options of one of its sessions. */
-static mica_status resolve(const mica_model *m, const mica_batch_options *in, mica_session_options *o,
-                           mica_thread_plan *threads, int32_t *max_sessions, mica_error *err)
+/* What is asked for, with the defaults. */
+typedef struct sizes {
+    mica_session_options options; /* the batch as options of one of its sessions */
+    mica_thread_plan threads;
+    int32_t max_sessions, slots[MICA_KV_KINDS];
+} sizes;
+
+static int32_t blocks_for(int32_t n) { return n / MICA_KV_BLOCK + (n % MICA_KV_BLOCK != 0); }
+
+/* Slots of the KV memory, whole blocks: for windowed layers twice what max_sessions need, so that prefixes stay as well. */
+static void count_slots(const mica_model *m, const mica_session_options *o, int32_t max_sessions, int32_t kv_tokens,
+                        int32_t slots[MICA_KV_KINDS])
+{
+    int64_t context = blocks_for(o->n_ctx), full = kv_tokens ? blocks_for(kv_tokens) : max_sessions * context;
+    int64_t window = 2 * max_sessions * ((int64_t)blocks_for(m->weights.h.window + o->prefill_chunk) + 2);
+    if (full > INT32_MAX / MICA_KV_BLOCK)
+        full = INT32_MAX / MICA_KV_BLOCK;
+    if (m->weights.h.window == 0)
+        window = 1; /* of no layer */
+    slots[MICA_KV_FULL] = (int32_t)full * MICA_KV_BLOCK;
+    slots[MICA_KV_WINDOWED] = (int32_t)(window < full ? window : full) * MICA_KV_BLOCK;
+}
+
+static mica_status resolve(const mica_model *m, const mica_batch_options *in, sizes *z, mica_error *err)
 {
     mica_batch_options b = in ? *in : mica_batch_options_default();
+    mica_session_options *o = &z->options;
+    int32_t *max_sessions = &z->max_sessions;
     mica_session_options wanted = mica_session_options_default();
     mica_status s = mica_check_range(b.max_sessions, 0, MAX_SESSIONS, "the number of sessions (max_sessions)", err);
     if (s)
@@ -64,57 +93,76 @@ static mica_status resolve(const mica_model *m, const mica_batch_options *in, mi
     wanted.sysroot = b.sysroot;
     wanted.kv_k = b.kv_k;
     wanted.kv_v = b.kv_v;
-    s = mica_plan_resolve(m, &wanted, o, threads, err);
+    s = mica_plan_resolve(m, &wanted, o, &z->threads, err);
+    if (s)
+        return s;
     o->prefill_chunk = b.step_tokens; /* of all sessions together: n_ctx is no limit */
-    return s;
+    if (b.kv_tokens != 0 && b.kv_tokens < o->n_ctx)
+        return mica_fail(err, MICA_INVALID_ARGUMENT,
+                         "a KV memory of %d tokens (kv_tokens) does not hold one context of %d; give as many, or a shorter context",
+                         b.kv_tokens, o->n_ctx);
+    count_slots(m, o, *max_sessions, b.kv_tokens, z->slots);
+    return MICA_OK;
 }
 
-static mica_status plan_memory(const mica_model *m, const mica_session_options *o, int32_t max_sessions, mica_memory_plan *plan,
-                               mica_error *err)
+static size_t half_bytes(const mica_model *m, mica_kv_type type, const int32_t slots[MICA_KV_KINDS])
 {
-    size_t kv = mica_plan_kv_bytes(m, o), lists = mica_plan_list_bytes(m, o);
-    size_t work = mica_exec_bytes(&m->weights, o->prefill_chunk, max_sessions, o->n_threads);
+    return mica_kv_slot_bytes(&m->weights.h, mica_plan_kv_quant(type), slots);
+}
+
+static mica_status plan_memory(const mica_model *m, const sizes *z, mica_memory_plan *plan, mica_error *err)
+{
+    const mica_session_options *o = &z->options;
+    size_t k = half_bytes(m, o->kv_k, z->slots), v = half_bytes(m, o->kv_v, z->slots), lists = mica_plan_list_bytes(m, o);
+    size_t work = mica_exec_bytes(&m->weights, o->prefill_chunk, z->max_sessions, o->n_threads);
+    int32_t blocks[MICA_KV_KINDS] = {z->slots[0] / MICA_KV_BLOCK, z->slots[1] / MICA_KV_BLOCK};
     size_t limit = (size_t)INT64_MAX / 8 / MAX_SESSIONS;
-    if (kv == 0 || work == 0 || lists == 0 || kv > limit || lists > limit || work > limit)
-        return mica_fail(err, MICA_OVER_BUDGET, "%d sessions of %d tokens need more memory than can be addressed", max_sessions,
-                         o->n_ctx);
+    if (k == 0 || v == 0 || work == 0 || lists == 0 || k > limit || v > limit || lists > limit || work > limit)
+        return mica_fail(err, MICA_OVER_BUDGET, "%d sessions of %d tokens need more memory than can be addressed",
+                         z->max_sessions, o->n_ctx);
+    lists += mica_kv_lease_tables(o->n_ctx) * sizeof(int32_t);
     *plan = (mica_memory_plan){.n_ctx = o->n_ctx, .prefill_chunk = o->prefill_chunk, .n_threads = o->n_threads,
-                               .window_ctx = mica_kv_ring(&m->weights.h, o->n_ctx, mica_plan_chunk(o))};
+                               .window_ctx = o->n_ctx};
+    if (m->weights.h.window > 0 && z->slots[MICA_KV_WINDOWED] / z->max_sessions < o->n_ctx)
+        plan->window_ctx = z->slots[MICA_KV_WINDOWED] / z->max_sessions;
     plan->weights_bytes = m->weights.n_bytes;
-    plan->kv_bytes = (int64_t)kv * max_sessions;
-    plan->workspace_bytes = (int64_t)work + (int64_t)lists * max_sessions;
+    plan->kv_bytes = (int64_t)(k + v);
+    plan->workspace_bytes = (int64_t)(work + lists * (size_t)z->max_sessions + mica_kv_blocks_list_bytes(blocks));
     plan->total_bytes = plan->weights_bytes + plan->kv_bytes + plan->workspace_bytes;
     return MICA_OK;
 }
 
 mica_status mica_batch_plan(const mica_model *m, const mica_batch_options *options, mica_memory_plan *plan, mica_error *err)
 {
-    mica_session_options o;
-    mica_thread_plan threads;
-    int32_t max_sessions;
-    mica_status status = resolve(m, options, &o, &threads, &max_sessions, err);
-    return status ? status : plan_memory(m, &o, max_sessions, plan, err);
+    sizes z;
+    mica_status status = resolve(m, options, &z, err);
+    return status ? status : plan_memory(m, &z, plan, err);
 }
 
 /* ---- making ---- */
 
-static mica_status make_workspace(mica_batch *b, mica_error *err)
+/* KV memory and workspace in one anonymous mapping: zero pages cost nothing until they are used. */
+static mica_status make_memory(mica_batch *b, const int32_t slots[MICA_KV_KINDS], mica_error *err)
 {
     const mica_weights *w = &b->model->weights;
     const mica_session_options *o = &b->options;
-    size_t bytes = mica_exec_bytes(w, o->prefill_chunk, b->max_sessions, MICA_MAX_THREADS); /* threads may be added */
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    size_t values = mica_round_up(half_bytes(b->model, o->kv_k, slots), 4096);
+    size_t kv = values + mica_round_up(half_bytes(b->model, o->kv_v, slots), 4096);
+    size_t bytes = kv + mica_exec_bytes(w, o->prefill_chunk, b->max_sessions, MICA_MAX_THREADS); /* threads may be added */
+    uint8_t *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mica_kv view;
     if (memory == MAP_FAILED)
-        return mica_fail_nomem(err, bytes, "the batch's workspace");
+        return mica_fail_nomem(err, bytes, "the batch's KV memory and workspace");
     b->memory = memory;
     b->memory_bytes = bytes;
     b->exec = (mica_exec){.w = w, .kern = &b->model->kernels, .pool = b->pool, .chunk = o->prefill_chunk,
                           .logits_max = b->max_sessions};
-    mica_exec_layout(&b->exec, memory, MICA_MAX_THREADS, o->n_ctx);
-    return MICA_OK;
+    mica_exec_layout(&b->exec, memory + kv, MICA_MAX_THREADS, o->n_ctx);
+    mica_kv_lay_out(&view, &w->h, slots, mica_plan_kv_quant(o->kv_k), mica_plan_kv_quant(o->kv_v), memory, memory + values);
+    return mica_kv_blocks_init(&b->blocks, &view, err);
 }
 
-static mica_status make(mica_batch *b, mica_error *err)
+static mica_status make(mica_batch *b, const int32_t slots[MICA_KV_KINDS], mica_error *err)
 {
     size_t n = (size_t)b->max_sessions;
     if (b->options.sysroot && !(b->sysroot = strdup(b->options.sysroot)))
@@ -128,26 +176,31 @@ static mica_status make(mica_batch *b, mica_error *err)
     if (!b->sessions || !b->queue || !b->owners || !b->spans)
         return mica_fail_nomem(err, n * (3 * sizeof *b->sessions + sizeof *b->spans), "the batch's list of sessions");
     mica_status status = mica_pool_new(b->threads.n_threads, b->threads.cpus, &b->pool, err);
-    return status ? status : make_workspace(b, err);
+    return status ? status : make_memory(b, slots, err);
 }
 
 mica_status mica_batch_new(mica_model *model, const mica_batch_options *options, mica_batch **out, mica_error *err)
 {
     mica_memory_plan plan;
+    sizes z;
     *out = NULL;
     mica_batch *b = mica_new_array(1, sizeof *b);
     if (!b)
         return mica_fail_nomem(err, sizeof *b, "the batch");
     mica_model_retain(model);
     b->model = model;
-    mica_status status = resolve(model, options, &b->options, &b->threads, &b->max_sessions, err);
+    mica_status status = resolve(model, options, &z, err);
     if (!status)
-        status = plan_memory(model, &b->options, b->max_sessions, &plan, err);
+        status = plan_memory(model, &z, &plan, err);
     if (!status)
-        status = mica_plan_check(&b->options, &plan, "fewer sessions, or steps of fewer tokens",
-                                 "fewer sessions or a shorter context", err);
-    if (!status)
-        status = make(b, err);
+        status = mica_plan_check(&z.options, &plan, "fewer sessions, or steps of fewer tokens",
+                                 "fewer sessions, a shorter context or a smaller KV memory (kv_tokens)", err);
+    if (!status) {
+        b->options = z.options;
+        b->threads = z.threads;
+        b->max_sessions = z.max_sessions;
+        status = make(b, z.slots, err);
+    }
     if (status) {
         mica_batch_free(b);
         return status;
@@ -168,6 +221,7 @@ void mica_batch_free(mica_batch *b)
     while (b->n_sessions > 0)
         mica_session_free(b->sessions[b->n_sessions - 1]); /* which forgets itself here */
     mica_pool_free(b->pool);
+    mica_kv_blocks_free(&b->blocks);
     if (b->memory)
         munmap(b->memory, b->memory_bytes);
     free(b->sessions);
@@ -201,7 +255,7 @@ mica_status mica_batch_session_new(mica_batch *b, const mica_session_options *op
 {
     mica_session_options wanted = options ? *options : mica_session_options_default(), o;
     mica_thread_plan threads;
-    mica_session_loan loan = {.pool = b->pool, .exec = &b->exec, .batch = b};
+    mica_session_loan loan = {.pool = b->pool, .exec = &b->exec, .batch = b, .blocks = &b->blocks};
     *out = NULL;
     if (b->n_sessions == b->max_sessions)
         return mica_fail(err, MICA_INVALID_ARGUMENT, "the batch has %d sessions already, as many as it was made for",
@@ -239,6 +293,49 @@ void mica_batch_forget(mica_batch *b, mica_session *s)
 {
     remove_from(b->sessions, &b->n_sessions, s);
     remove_from(b->queue, &b->n_queue, s);
+}
+
+/* ---- what it does with its memory ---- */
+
+void mica_batch_get_info(const mica_batch *b, mica_batch_info *info)
+{
+    const mica_kv_blocks *p = &b->blocks;
+    int64_t cached = 0, used = p->n[MICA_KV_FULL] - p->n_free[MICA_KV_FULL];
+    for (int32_t i = 0; i < p->n[MICA_KV_FULL]; i++)
+        cached += p->block[i].n > 0 && p->block[i].uses == 1;
+    *info = (mica_batch_info){.kv_tokens = (int64_t)p->n[MICA_KV_FULL] * MICA_KV_BLOCK,
+                              .kv_held = (used - cached) * MICA_KV_BLOCK, .kv_cached = cached * MICA_KV_BLOCK,
+                              .evictions = p->evictions, .suspensions = b->suspensions};
+}
+
+static mica_prefix_owner prefix_owner(mica_batch *b)
+{
+    return (mica_prefix_owner){b->model, &b->exec, &b->blocks, b->options.n_ctx};
+}
+
+mica_status mica_batch_save_prefixes(mica_batch *b, const char *path, mica_error *err)
+{
+    mica_prefix_owner owner = prefix_owner(b);
+    return mica_prefix_save(&owner, path, err);
+}
+
+mica_status mica_batch_restore_prefixes(mica_batch *b, const char *path, int64_t *n_tokens, mica_error *err)
+{
+    mica_prefix_owner owner = prefix_owner(b);
+    return mica_prefix_restore(&owner, path, n_tokens, err);
+}
+
+bool mica_batch_empty_idle(mica_batch *b, const mica_session *but)
+{
+    mica_session *oldest = NULL;
+    for (int32_t i = 0; i < b->n_sessions; i++) {
+        mica_session *s = b->sessions[i];
+        if (s != but && s->lease.n > 0 && !mica_batch_has_request(b, s) && (!oldest || s->ended < oldest->ended))
+            oldest = s;
+    }
+    if (oldest)
+        mica_session_give_up(oldest);
+    return oldest != NULL;
 }
 
 /* ---- requests ---- */
@@ -279,6 +376,9 @@ static void finish(mica_batch *b, mica_session *s, mica_status status, mica_erro
     mica_result result;
     mica_generate_options o = s->reply.o;
     remove_from(b->queue, &b->n_queue, s);
+    if (mica_kv_can_resume(&s->kv, s->n_computed))
+        mica_kv_lease_rest(&s->lease, s->tokens, s->n_computed);
+    s->ended = ++b->n_ended;
     status = mica_reply_finish(&s->reply, status, &result, &why);
     if (o.on_done)
         o.on_done(o.user, status, &result, status ? &why : NULL);
@@ -308,6 +408,41 @@ static void add_span(mica_batch *b, mica_session *s, int32_t n)
  * no choice. */
 static bool is_running(const mica_session *s) { return s->reply.gen_n > 0 || uncomputed(s) == 1; }
 
+/* The last reply in the queue behind number i that has blocks gives them up: it has no part in this step yet. */
+static bool suspend_later(mica_batch *b, int32_t i)
+{
+    int32_t last = b->n_queue - 1;
+    while (last > i && b->queue[last]->lease.n == 0)
+        last--;
+    if (last <= i)
+        return false;
+    mica_session_give_up(b->queue[last]);
+    b->suspensions++;
+    return true;
+}
+
+static bool has_memory(mica_batch *b, int32_t i, int32_t n)
+{
+    mica_session *s = b->queue[i];
+    while (!mica_kv_lease_reserve(&s->lease, s->n_computed, s->n_computed + n))
+        if (!mica_batch_empty_idle(b, s) && !suspend_later(b, i))
+            return false;
+    return true;
+}
+
+/* Another session computes in this step what this one would begin with: it is found in the tree when it is there. */
+static bool is_being_computed(const mica_batch *b, const mica_session *s)
+{
+    int32_t next = s->n_computed + MICA_KV_BLOCK;
+    for (int32_t i = 0; i < b->n_spans; i++) {
+        const mica_session *other = b->owners[i];
+        if (next < s->n_tokens && other->n_computed <= s->n_computed && next <= other->n_computed + b->spans[i].n &&
+            memcmp(other->tokens, s->tokens, (size_t)next * sizeof *s->tokens) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* One token of every reply that runs; the rest of the step is for those that have more to compute, first come, first served. */
 static void compose(mica_batch *b)
 {
@@ -315,14 +450,20 @@ static void compose(mica_batch *b)
     b->n_spans = 0;
     for (int32_t i = 0; i < b->n_queue; i++) {
         mica_session_settle(b->queue[i]);
+        if (uncomputed(b->queue[i]) > 1)
+            mica_session_find(b->queue[i]);
         room -= is_running(b->queue[i]);
     }
     for (int32_t i = 0; i < b->n_queue; i++) {
-        int32_t own = is_running(b->queue[i]), more = uncomputed(b->queue[i]) - own;
+        mica_session *s = b->queue[i];
+        int32_t own = is_running(s), more = uncomputed(s) - own;
+        if (more > 0 && is_being_computed(b, s))
+            continue;
         more = more < room ? more : room;
-        if (own + more > 0)
-            add_span(b, b->queue[i], own + more);
-        room -= more;
+        if (own + more > 0 && has_memory(b, i, own + more)) {
+            add_span(b, s, own + more);
+            room -= more;
+        }
     }
 }
 
@@ -332,6 +473,7 @@ static void advance(mica_batch *b, int64_t step_ns)
     for (int32_t i = 0; i < b->n_spans; i++) {
         mica_session *s = b->owners[i];
         s->n_computed += b->spans[i].n;
+        mica_kv_lease_publish(&s->lease, s->tokens, s->n_computed);
         s->prefill_n += b->spans[i].n; /* counts until the first token */
         s->prefill_ns += step_ns;
     }

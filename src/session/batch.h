@@ -9,4 +9,8 @@ void mica_batch_forget(mica_batch *b, mica_session *s);
 /** A request of the session waits or runs: nobody else may change its history. */
 bool mica_batch_has_request(const mica_batch *b, const mica_session *s);
 
+/** Gives up the blocks of a session without a request, of those that have any the one that had its last reply first. False: none
+ * has. */
+bool mica_batch_empty_idle(mica_batch *b, const mica_session *but);
+
 #endif

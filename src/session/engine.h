@@ -25,4 +25,8 @@ struct mica_model {
     _Atomic uint64_t fingerprint; /* mica_model_fingerprint(); 0: nobody asked yet */
 };
 
+/** mica_model_chat_render() of a request that was read already, which does not change; info.c. */
+mica_status mica_model_chat_run(const mica_model *m, json_t *request, int64_t now_unix, char **text, size_t *length,
+                                mica_error *err);
+
 #endif

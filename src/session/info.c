@@ -132,20 +132,39 @@ static const char *token_text(const mica_vocab *v, int32_t id, char out[256])
     return out;
 }
 
-mica_status mica_model_chat_render(const mica_model *m, const char *request_json, size_t length, int64_t now_unix, char **text,
-                                   size_t *text_length, mica_error *err)
+static mica_status check_template(const mica_model *m, mica_error *err)
 {
     if (!*m->chat_template)
         return mica_fail(err, MICA_BAD_TEMPLATE, "%s has no chat template; give one with --chat-template or use --no-chat",
                          mica_gguf_path(m->gguf));
-    if (!m->compiled) {
-        if (err)
-            *err = m->template_error;
-        return m->template_error.code;
-    }
+    if (!m->compiled && err)
+        *err = m->template_error;
+    return m->compiled ? MICA_OK : m->template_error.code;
+}
+
+mica_status mica_model_chat_run(const mica_model *m, json_t *root, int64_t now_unix, char **text, size_t *length,
+                                mica_error *err)
+{
     char bos[256], eos[256];
     const mica_vocab_special *s = mica_vocab_special_tokens(m->vocab);
-    mica_chat_request request = {.json = request_json, .length = length, .bos_token = token_text(m->vocab, s->bos, bos),
-                                 .eos_token = token_text(m->vocab, s->eos, eos), .now_unix = now_unix};
-    return mica_template_run(m->compiled, &request, text, text_length, err);
+    const mica_chat_request request = {.bos_token = token_text(m->vocab, s->bos, bos),
+                                       .eos_token = token_text(m->vocab, s->eos, eos), .now_unix = now_unix};
+    mica_status status = check_template(m, err);
+    return status ? status : mica_template_run_json(m->compiled, &request, root, text, length, err);
+}
+
+mica_status mica_model_chat_render(const mica_model *m, const char *request_json, size_t length, int64_t now_unix, char **text,
+                                   size_t *text_length, mica_error *err)
+{
+    json_t *root;
+    *text = NULL;
+    *text_length = 0;
+    mica_status status = check_template(m, err);
+    if (!status)
+        status = mica_chat_request_read(request_json, length, &root, err);
+    if (status)
+        return status;
+    status = mica_model_chat_run(m, root, now_unix, text, text_length, err);
+    json_decref(root);
+    return status;
 }

@@ -16,29 +16,36 @@
 /* ---- making ---- */
 
 /* KV cache and workspace in one anonymous mapping: zero pages cost nothing until they are used. */
-static mica_status reserve(mica_session *s, const mica_exec *borrowed, mica_error *err)
+static mica_status reserve(mica_session *s, mica_error *err)
 {
     const mica_weights *w = &s->model->weights;
     const mica_session_options *o = &s->options;
     const mica_quant *k_quant = mica_plan_kv_quant(o->kv_k), *v_quant = mica_plan_kv_quant(o->kv_v);
-    int32_t step = borrowed ? borrowed->chunk : mica_plan_chunk(o);
+    int32_t step = mica_plan_chunk(o);
     size_t values = mica_round_up(mica_kv_half_bytes(&w->h, k_quant, o->n_ctx, step), 4096);
     size_t kv = values + mica_round_up(mica_kv_half_bytes(&w->h, v_quant, o->n_ctx, step), 4096);
-    size_t work = borrowed ? 0 : mica_exec_bytes(w, step, mica_plan_rows(o), MICA_MAX_THREADS); /* threads may be added */
-    size_t bytes = kv + work;
+    size_t bytes = kv + mica_exec_bytes(w, step, mica_plan_rows(o), MICA_MAX_THREADS); /* threads may be added */
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return mica_fail_nomem(err, bytes, "the session's KV cache and workspace");
     s->memory = memory;
     s->memory_bytes = bytes;
     mica_kv_init(&s->kv, &w->h, o->n_ctx, step, k_quant, v_quant, memory, (uint8_t *)memory + values);
-    if (borrowed) {
-        s->exec = *borrowed;
-        return MICA_OK;
-    }
     s->exec = (mica_exec){.w = w, .kern = &s->model->kernels, .pool = s->pool, .chunk = step,
                           .logits_max = mica_plan_rows(o)};
     mica_exec_layout(&s->exec, (char *)memory + kv, MICA_MAX_THREADS, o->n_ctx);
+    return MICA_OK;
+}
+
+/* A batch's session has the batch's workspace, and blocks of its KV memory as it needs them. */
+static mica_status borrow(mica_session *s, const mica_session_loan *loan, mica_error *err)
+{
+    size_t n = mica_kv_lease_tables(s->options.n_ctx);
+    s->exec = *loan->exec;
+    s->tables = mica_new_array(n, sizeof *s->tables);
+    if (!s->tables)
+        return mica_fail_nomem(err, n * sizeof *s->tables, "the session's table of blocks");
+    mica_kv_lease_init(&s->lease, loan->blocks, &s->kv, s->options.n_ctx, s->tables);
     return MICA_OK;
 }
 
@@ -67,7 +74,7 @@ static mica_status make_parts(mica_session *s, const mica_session_loan *loan, mi
         (status = mica_sampler_new(s->model->weights.h.n_vocab, s->options.n_ctx, &s->sampler, err)) ||
         (status = mica_stop_new(&s->stop, err)) ||
         (s->owns_pool && (status = mica_pool_new(s->threads.n_threads, s->threads.cpus, &s->pool, err))) ||
-        (status = reserve(s, loan ? loan->exec : NULL, err)) ||
+        (status = loan && loan->exec ? borrow(s, loan, err) : reserve(s, err)) ||
         (s->options.draft_max > 0 && (status = mica_speculator_new(s, &s->speculator, err))))
         return status;
     s->batch = loan ? loan->batch : NULL;
@@ -114,8 +121,10 @@ void mica_session_free(mica_session *s)
 {
     if (!s)
         return;
-    if (s->batch)
+    if (s->batch) {
         mica_batch_forget(s->batch, s);
+        mica_session_give_up(s);
+    }
     mica_speculator_free(s->speculator);
     mica_guide_free(s->guide);
     mica_embedder_free(s->embedder);
@@ -123,6 +132,7 @@ void mica_session_free(mica_session *s)
         mica_pool_free(s->pool);
     if (s->memory)
         munmap(s->memory, s->memory_bytes);
+    free(s->tables);
     mica_sampler_free(s->sampler);
     mica_stop_free(s->stop);
     free(s->tokens);
@@ -150,6 +160,17 @@ mica_status mica_session_in_batch(mica_error *err)
 
 const float *mica_session_logits(const mica_session *s) { return s->logits_valid ? s->exec.logits : NULL; }
 
+mica_status mica_session_reset(mica_session *s, mica_error *err)
+{
+    if (s->batch && mica_batch_has_request(s->batch, s))
+        return mica_fail(err, MICA_INVALID_ARGUMENT, "this session has a request under way: reset it before or after");
+    if (s->batch)
+        mica_session_give_up(s);
+    s->n_tokens = s->n_computed = 0;
+    s->logits_valid = false;
+    return MICA_OK;
+}
+
 const int32_t *mica_session_tokens(const mica_session *s, size_t *n)
 {
     *n = (size_t)s->n_tokens;
@@ -168,6 +189,22 @@ void mica_session_settle(mica_session *s)
 {
     if (!mica_kv_can_resume(&s->kv, s->n_computed))
         s->n_computed = 0;
+}
+
+void mica_session_find(mica_session *s)
+{
+    int32_t n = mica_kv_lease_find(&s->lease, s->tokens, s->n_tokens - 1, s->n_computed); /* one is computed for its logits */
+    if (s->reply.gen_n == 0)
+        s->cached_n += n - s->n_computed;
+    s->n_computed = n;
+}
+
+void mica_session_give_up(mica_session *s)
+{
+    if (mica_kv_can_resume(&s->kv, s->n_computed)) /* else it was cut back, and is not in the cache as a whole */
+        mica_kv_lease_rest(&s->lease, s->tokens, s->n_computed);
+    mica_kv_lease_release(&s->lease);
+    s->n_computed = 0;
 }
 
 mica_status mica_session_compute(mica_session *s, mica_error *err)
@@ -264,11 +301,15 @@ mica_status mica_session_accept(mica_session *s, const int32_t *tokens, size_t n
     s->reply.gen_n = 0; /* what is computed from now on is prompt */
     s->prefill_ns = 0;
     s->prefill_n = s->cached_n = s->dropped_n = 0;
+    if (s->batch)
+        mica_session_give_up(s); /* the tree has it, and may have more */
     if (n >= (size_t)s->options.n_ctx)
         status = mica_session_shrink(s, tokens, n, err);
     else
         mica_session_adopt(s, tokens, (int32_t)n);
     s->cached_n = s->n_computed;
+    if (s->batch && !status)
+        mica_session_find(s);
     return status;
 }
 

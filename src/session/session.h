@@ -9,7 +9,7 @@
  *  3. Nothing is allocated after mica_session_new() but what mica_session_prompt() needs to tokenise, what replies with a
  *     constraint or healing need (guide.h), and embeddings (embed.h).
  *  4. A batch's session and the session of a draft model run on threads that are not theirs, and those of a batch in its
- *     workspace.
+ *     workspace and in blocks of its KV memory (kv_lease.h), which are there only for what is computed.
  * Used by one thread at a time; `cancelled` by any.
  */
 #ifndef MICA_SESSION_SESSION_H
@@ -18,6 +18,7 @@
 
 #include "model/forward.h"
 #include "session/engine.h"
+#include "session/kv_lease.h"
 #include "session/reply.h"
 #include "text/sampler.h"
 
@@ -32,6 +33,7 @@ struct mica_session {
     mica_pool *pool;
     mica_exec exec;
     mica_kv kv;
+    mica_kv_lease lease; /* in a batch: what kv is a view of */
     mica_sampler *sampler;
     mica_stop *stop;
     mica_batch *batch;           /* that it belongs to; NULL: none */
@@ -39,8 +41,10 @@ struct mica_session {
     mica_guide *guide;           /* NULL: no reply has asked for a constraint or healing yet */
     mica_embedder *embedder;     /* NULL: nothing was embedded yet */
     bool owns_pool;
-    void *memory; /* KV cache and workspace, one mapping */
+    void *memory; /* KV cache and workspace, one mapping; NULL in a batch */
     size_t memory_bytes;
+    int32_t *tables; /* of the lease */
+    uint64_t ended;  /* the number of its last reply among the batch's */
     char *sysroot;
 
     int32_t *tokens; /* [n_ctx] */
@@ -62,8 +66,9 @@ struct mica_session {
 /** What a session borrows instead of making it. */
 typedef struct mica_session_loan {
     mica_pool *pool;
-    const mica_exec *exec; /* NULL: a workspace of its own */
-    mica_batch *batch;     /* NULL: none */
+    const mica_exec *exec; /* with `batch` and `blocks`, or all three are NULL */
+    mica_batch *batch;
+    mica_kv_blocks *blocks;
 } mica_session_loan;
 
 /** Makes a session with resolved options, without a look at limits. `loan` NULL: nothing is borrowed. Takes a reference on the
@@ -86,6 +91,12 @@ mica_status mica_session_interrupted(mica_session *s, int32_t done, int32_t tota
 
 /** MICA_INVALID_ARGUMENT if there is no token, or one outside the vocabulary. */
 mica_status mica_session_check_tokens(const mica_session *s, const int32_t *tokens, size_t n, mica_error *err);
+
+/** In a batch: takes what others have computed of the history's next tokens. */
+void mica_session_find(mica_session *s);
+
+/** In a batch: gives up the cache, which stays in the tree of prefixes for as long as there is memory. */
+void mica_session_give_up(mica_session *s);
 
 /** Computes what of the history is not in the cache yet, in chunks; leaves logits_valid. */
 mica_status mica_session_compute(mica_session *s, mica_error *err);

@@ -1,51 +1,16 @@
 /* snapshot.c - saves a session's state to memory or a file, and restores it. The form is in snapshot.h. */
 #include "session/snapshot.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
-#include "base/map.h"
-#include "base/newfile.h"
-#include "base/xxh64.h"
 #include "session/batch.h"
 
 /* ---- writing ---- */
 
-/* Where the bytes of a snapshot go, in order: a hash, memory or a file. */
-typedef struct sink {
-    mica_status (*put)(struct sink *sink, const void *data, size_t length, mica_error *err);
-    mica_xxh64 hash;
-    uint8_t *memory; /* the next byte */
-    mica_newfile *file;
-} sink;
-
-static mica_status put_hash(sink *to, const void *data, size_t length, mica_error *err)
-{
-    (void)err;
-    mica_xxh64_add(&to->hash, data, length);
-    return MICA_OK;
-}
-
-static mica_status put_memory(sink *to, const void *data, size_t length, mica_error *err)
-{
-    (void)err;
-    if (length > 0)
-        memcpy(to->memory, data, length);
-    to->memory += length;
-    return MICA_OK;
-}
-
-static mica_status put_file(sink *to, const void *data, size_t length, mica_error *err)
-{
-    return mica_newfile_write(to->file, data, length, err);
-}
-
 /* Positions [pos, end) of a head: one piece, or two of a ring. */
-static mica_status put_head(const mica_session *s, int32_t layer, int32_t head, int32_t pos, int32_t end, bool keys, sink *to,
+static mica_status put_head(const mica_session *s, int32_t layer, int32_t head, int32_t pos, int32_t end, bool keys, mica_sink *to,
                             mica_error *err)
 {
     mica_status status = MICA_OK;
@@ -58,7 +23,7 @@ static mica_status put_head(const mica_session *s, int32_t layer, int32_t head, 
 }
 
 /* The computed positions of all heads that are there, in the order of the file: layer, head, position. */
-static mica_status put_cache(const mica_session *s, const mica_snapshot_header *in, bool keys, sink *to, mica_error *err)
+static mica_status put_cache(const mica_session *s, const mica_snapshot_header *in, bool keys, mica_sink *to, mica_error *err)
 {
     const mica_hparams *h = &s->model->weights.h;
     mica_status status = MICA_OK;
@@ -68,41 +33,15 @@ static mica_status put_cache(const mica_session *s, const mica_snapshot_header *
     return status;
 }
 
-/* A section and its padding. */
-static mica_status put_section(const mica_session *s, const mica_snapshot_header *h, int part, sink *to, mica_error *err)
+static mica_status put_section(const void *owner, const mica_snapshot_header *h, int part, mica_sink *to, mica_error *err)
 {
-    static const uint8_t zeros[MICA_SNAPSHOT_ALIGN];
+    const mica_session *s = owner;
     size_t bytes = (size_t)h->sections[part].bytes;
-    mica_status status = MICA_OK;
     if (part == MICA_SNAPSHOT_TOKENS)
-        status = to->put(to, s->tokens, bytes, err);
-    else if (part == MICA_SNAPSHOT_LOGITS)
-        status = to->put(to, s->exec.logits, bytes, err);
-    else if (bytes > 0)
-        status = put_cache(s, h, part == MICA_SNAPSHOT_KEYS, to, err);
-    return status ? status : to->put(to, zeros, (size_t)mica_snapshot_padded(bytes) - bytes, err);
-}
-
-/* Describes the session with the checksums. */
-static void seal(const mica_session *s, mica_snapshot_header *h, uint8_t header[MICA_SNAPSHOT_HEADER])
-{
-    mica_snapshot_describe(s, h);
-    for (int i = 0; i < MICA_SNAPSHOT_PARTS; i++) {
-        sink to = {.put = put_hash};
-        mica_xxh64_start(&to.hash, 0);
-        (void)put_section(s, h, i, &to, NULL); /* hashing cannot fail */
-        h->sections[i].checksum = mica_xxh64_value(&to.hash);
-    }
-    mica_snapshot_encode(h, header);
-}
-
-static mica_status put_all(const mica_session *s, const mica_snapshot_header *h, const uint8_t header[MICA_SNAPSHOT_HEADER],
-                           sink *to, mica_error *err)
-{
-    mica_status status = to->put(to, header, MICA_SNAPSHOT_HEADER, err);
-    for (int i = 0; i < MICA_SNAPSHOT_PARTS && !status; i++)
-        status = put_section(s, h, i, to, err);
-    return status;
+        return to->put(to, s->tokens, bytes, err);
+    if (part == MICA_SNAPSHOT_LOGITS)
+        return to->put(to, s->exec.logits, bytes, err);
+    return bytes > 0 ? put_cache(s, h, part == MICA_SNAPSHOT_KEYS, to, err) : MICA_OK;
 }
 
 size_t mica_session_snapshot_bytes(const mica_session *s)
@@ -115,32 +54,20 @@ size_t mica_session_snapshot_bytes(const mica_session *s)
 mica_status mica_session_snapshot(const mica_session *s, void **bytes, size_t *length, mica_error *err)
 {
     mica_snapshot_header h;
-    uint8_t header[MICA_SNAPSHOT_HEADER];
-    seal(s, &h, header);
+    mica_snapshot_describe(s, &h);
     *length = 0;
     *bytes = malloc((size_t)h.total_bytes);
     if (!*bytes)
         return mica_fail_nomem(err, (size_t)h.total_bytes, "the snapshot");
     *length = (size_t)h.total_bytes;
-    sink to = {.put = put_memory, .memory = *bytes};
-    return put_all(s, &h, header, &to, err);
+    return mica_snapshot_write_memory(s, &h, put_section, *bytes, err);
 }
 
 mica_status mica_session_save(const mica_session *s, const char *path, mica_error *err)
 {
     mica_snapshot_header h;
-    uint8_t header[MICA_SNAPSHOT_HEADER];
-    mica_newfile file;
-    mica_status status = mica_newfile_open(path, &file, err);
-    if (!status) {
-        seal(s, &h, header);
-        sink to = {.put = put_file, .file = &file};
-        status = put_all(s, &h, header, &to, err);
-    }
-    if (!status)
-        status = mica_newfile_commit(&file, err);
-    mica_newfile_discard(&file);
-    return status;
+    mica_snapshot_describe(s, &h);
+    return mica_snapshot_write_file(s, &h, put_section, path, err);
 }
 
 /* ---- reading ---- */
@@ -152,37 +79,6 @@ typedef struct source {
     const char *name; /* for messages */
     mica_snapshot_header h, own; /* what it says, and what the session would say */
 } source;
-
-static const char *type_name(int32_t type)
-{
-    const mica_quant *quant = mica_quant_of((uint32_t)type);
-    return quant ? quant->name : "unknown";
-}
-
-/* Whether it was made with this arithmetic, model and kind of cache. */
-static mica_status check_origin(const source *in, mica_error *err)
-{
-    const mica_snapshot_header *a = &in->h, *b = &in->own;
-    if (a->numerics != b->numerics)
-        return mica_fail(err, MICA_UNSUPPORTED,
-                         "%s was saved with numerics version %d and this build has version %d; compute the prompt anew",
-                         in->name, a->numerics, b->numerics);
-    if (a->model != b->model || a->n_layers != b->n_layers || a->n_kv_heads != b->n_kv_heads || a->head_dim != b->head_dim ||
-        a->n_vocab != b->n_vocab)
-        return mica_fail(err, MICA_UNSUPPORTED,
-                         "%s was saved with another model: \"%s\" (fingerprint %016" PRIx64
-                         "), and this one is \"%s\" (%016" PRIx64 ")",
-                         in->name, a->name, a->model, b->name, b->model);
-    if (a->k_type != b->k_type || a->v_type != b->v_type)
-        return mica_fail(err, MICA_UNSUPPORTED, "%s has keys in %s and values in %s, and this session's KV cache has %s and %s",
-                         in->name, type_name(a->k_type), type_name(a->v_type), type_name(b->k_type), type_name(b->v_type));
-    if (a->rope != b->rope)
-        return mica_fail(err, MICA_UNSUPPORTED,
-                         "%s was saved with a context of %d tokens, for which this model rotates positions differently than "
-                         "for %d; restore it into a session with n_ctx %d",
-                         in->name, a->n_ctx, b->n_ctx, a->n_ctx);
-    return MICA_OK;
-}
 
 static mica_status check_layout(const source *in, mica_error *err)
 {
@@ -201,29 +97,7 @@ static mica_status check_layout(const source *in, mica_error *err)
                          "%s has %d tokens and the session's context holds %d; a context of %d is needed", in->name,
                          in->h.n_tokens, n_ctx, in->h.n_tokens);
     mica_snapshot_lay_out(in->s, &expected);
-    for (int i = 0; i < MICA_SNAPSHOT_PARTS; i++) {
-        const mica_snapshot_section *a = &in->h.sections[i], *b = &expected.sections[i];
-        if (a->offset != b->offset || a->bytes != b->bytes)
-            return mica_fail(err, MICA_BAD_FILE,
-                             "%s is damaged: its %s are %" PRIu64 " bytes at %" PRIu64 " where %" PRIu64 " at %" PRIu64
-                             " belong",
-                             in->name, mica_snapshot_part_name(i), a->bytes, a->offset, b->bytes, b->offset);
-    }
-    if (in->h.total_bytes != expected.total_bytes)
-        return mica_fail(err, MICA_BAD_FILE, "%s is damaged: it has %" PRIu64 " bytes where %" PRIu64 " belong", in->name,
-                         in->h.total_bytes, expected.total_bytes);
-    return MICA_OK;
-}
-
-static mica_status check_sections(const source *in, mica_error *err)
-{
-    for (int i = 0; i < MICA_SNAPSHOT_PARTS; i++) {
-        const mica_snapshot_section *section = &in->h.sections[i];
-        if (mica_xxh64_of(in->data + section->offset, (size_t)mica_snapshot_padded(section->bytes)) != section->checksum)
-            return mica_fail_at(err, MICA_BAD_FILE, (int64_t)section->offset, "%s is damaged: the checksum of its %s is wrong",
-                                in->name, mica_snapshot_part_name(i));
-    }
-    return MICA_OK;
+    return mica_snapshot_check_sections(&in->h, &expected, in->name, err);
 }
 
 /* The tokens go to s->next, which no state depends on, and are checked there: a file that someone writes to could change. */
@@ -264,12 +138,28 @@ static void take_cache(const source *in)
     const uint8_t *keys = in->data + in->h.sections[MICA_SNAPSHOT_KEYS].offset;
     const uint8_t *values = in->data + in->h.sections[MICA_SNAPSHOT_VALUES].offset;
     s->kv.first = in->h.first;
-    if (in->h.n_computed - s->kv.ring > s->kv.first)
-        s->kv.first = in->h.n_computed - s->kv.ring;
+    if (!s->batch && in->h.n_computed - s->kv.slots[MICA_KV_WINDOWED] > s->kv.first)
+        s->kv.first = in->h.n_computed - s->kv.slots[MICA_KV_WINDOWED];
     for (int32_t layer = 0; layer < h->n_layers; layer++)
         for (int32_t head = 0; head < h->n_kv_heads; head++)
             take_head(s, layer, head, mica_kv_first(h, layer, in->h.first), in->h.n_computed,
                       mica_kv_first(h, layer, s->kv.first), &keys, &values);
+}
+
+/* Room for the cache: a batch's session asks for blocks, more of windowed layers than it would hold later. */
+static mica_status make_room(const source *in, mica_error *err)
+{
+    mica_session *s = in->s;
+    if (!s->batch)
+        return MICA_OK;
+    mica_session_give_up(s);
+    while (!mica_kv_lease_fill(&s->lease, in->h.first, in->h.n_computed))
+        if (!mica_batch_empty_idle(s->batch, s))
+            return mica_fail(err, MICA_OVER_BUDGET,
+                             "the batch's KV memory has no room for the %d tokens of %s while others run; restore it later, or "
+                             "make the batch with more kv_tokens",
+                             in->h.n_computed, in->name);
+    return MICA_OK;
 }
 
 /* Everything is checked: the session becomes what the snapshot says. */
@@ -301,12 +191,12 @@ static mica_status restore(mica_session *s, const void *data, size_t length, con
     source in = {.s = s, .data = data, .name = name};
     if (s->batch && mica_batch_has_request(s->batch, s))
         return mica_fail(err, MICA_INVALID_ARGUMENT, "this session has a request under way: restore it before or after");
-    mica_status status = mica_snapshot_decode(data, length, name, &in.h, err);
+    mica_status status = mica_snapshot_decode(data, length, MICA_SNAPSHOT_SESSION, name, &in.h, err);
     if (status)
         return status;
     mica_snapshot_describe(s, &in.own);
-    if ((status = check_origin(&in, err)) || (status = check_layout(&in, err)) || (status = check_sections(&in, err)) ||
-        (status = take_tokens(&in, err)))
+    if ((status = mica_snapshot_check_origin(&in.h, &in.own, name, err)) || (status = check_layout(&in, err)) ||
+        (status = mica_snapshot_check_content(&in.h, data, name, err)) || (status = take_tokens(&in, err)) || (status = make_room(&in, err)))
         return status;
     adopt(&in, start_ns);
     return MICA_OK;
@@ -319,25 +209,13 @@ mica_status mica_session_restore_memory(mica_session *s, const void *bytes, size
     return restore(s, bytes, length, "the snapshot", mica_now_ns(), err);
 }
 
-/* mica_map_open() speaks of models; an empty file, here, is what is left of a snapshot that was never written. */
-static mica_status refuse_empty(const char *path, mica_error *err)
-{
-    struct stat st;
-    if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0)
-        return mica_fail_at(err, MICA_BAD_FILE, 0, "%s is not a snapshot: it is empty (0 bytes)", mica_path_tail(path));
-    return MICA_OK;
-}
-
 mica_status mica_session_restore(mica_session *s, const char *path, mica_error *err)
 {
     int64_t start = mica_now_ns();
     mica_map map;
-    mica_status status = refuse_empty(path, err);
-    if (!status)
-        status = mica_map_open(path, &map, err);
+    mica_status status = mica_snapshot_map(path, &map, err);
     if (status)
         return status;
-    (void)posix_madvise(map.base, map.base_bytes, POSIX_MADV_WILLNEED); /* all of it is read twice */
     status = restore(s, map.data, map.length, mica_path_tail(path), start, err);
     mica_map_close(&map);
     return status;

@@ -1,4 +1,5 @@
-/* snapshot.h - the form of a session snapshot; docs/snapshots.md describes it for people. snapshot.c writes and restores.
+/* snapshot.h - the form of a session snapshot; docs/snapshots.md describes it for people. snapshot.c writes and restores. The file
+ * of a batch's prefixes (prefix_file.c) has the same header.
  *
  *     header | tokens | logits | keys | values          each part padded with zeros to a multiple of 64 bytes
  *
@@ -12,12 +13,17 @@
  */
 #ifndef MICA_SESSION_SNAPSHOT_H
 #define MICA_SESSION_SNAPSHOT_H
+#include "base/map.h"
+#include "base/newfile.h"
+#include "base/xxh64.h"
 #include "session/session.h"
 
 #define MICA_SNAPSHOT_FORMAT 2 /* 1 had all positions of windowed layers */
 #define MICA_SNAPSHOT_HEADER 256 /* bytes */
 #define MICA_SNAPSHOT_ALIGN 64   /* a cache line: sections can be used in place when a file is mapped */
 #define MICA_SNAPSHOT_NAME 48
+
+typedef enum mica_snapshot_kind { MICA_SNAPSHOT_SESSION, MICA_SNAPSHOT_PREFIXES } mica_snapshot_kind;
 
 enum { /* parts behind the header */
     MICA_SNAPSHOT_TOKENS, MICA_SNAPSHOT_LOGITS, MICA_SNAPSHOT_KEYS, MICA_SNAPSHOT_VALUES, MICA_SNAPSHOT_PARTS,
@@ -29,6 +35,7 @@ typedef struct mica_snapshot_section {
 } mica_snapshot_section;
 
 typedef struct mica_snapshot_header {
+    mica_snapshot_kind kind;
     uint32_t format;
     uint64_t total_bytes;
     uint64_t model;   /* mica_model_fingerprint() */
@@ -46,6 +53,24 @@ typedef struct mica_snapshot_header {
 /** "tokens", "logits", ... Static. */
 const char *mica_snapshot_part_name(int part);
 
+/** What a snapshot says of the arithmetic, the model and the kind of cache; the rest is 0. */
+void mica_snapshot_identify(mica_model *model, const mica_exec *exec, const mica_kv *kv, int32_t n_ctx, mica_snapshot_kind kind,
+                            mica_snapshot_header *h);
+
+/** Whether `a`, of the file called `name`, was made with the arithmetic, model and kind of cache of `b`. */
+mica_status mica_snapshot_check_origin(const mica_snapshot_header *a, const mica_snapshot_header *b, const char *name,
+                                       mica_error *err);
+
+/** Sets the offsets of the sections and total_bytes from the sections' sizes. */
+void mica_snapshot_place(mica_snapshot_header *h);
+
+/** Whether sections and total_bytes are those of `expected`. */
+mica_status mica_snapshot_check_sections(const mica_snapshot_header *h, const mica_snapshot_header *expected, const char *name,
+                                         mica_error *err);
+
+/** Whether the checksums of the sections are right; their places are. */
+mica_status mica_snapshot_check_content(const mica_snapshot_header *h, const uint8_t *data, const char *name, mica_error *err);
+
 /** What the session's snapshot would say, laid out, but without checksums. */
 void mica_snapshot_describe(const mica_session *session, mica_snapshot_header *h);
 
@@ -55,10 +80,29 @@ void mica_snapshot_lay_out(const mica_session *session, mica_snapshot_header *h)
 
 void mica_snapshot_encode(const mica_snapshot_header *h, uint8_t out[MICA_SNAPSHOT_HEADER]);
 
-/** Reads the header of `length` bytes and checks that it is one of this format, whole, and that the length is what it says;
+/** Reads the header of `length` bytes and checks that it is one of this kind and format, whole, and that the length is what it says;
  * nothing else. `name` is for messages. */
-mica_status mica_snapshot_decode(const uint8_t *data, size_t length, const char *name, mica_snapshot_header *h,
-                                 mica_error *err);
+mica_status mica_snapshot_decode(const uint8_t *data, size_t length, mica_snapshot_kind kind, const char *name,
+                                 mica_snapshot_header *h, mica_error *err);
+
+/** Maps a file of this form. MICA_BAD_FILE if it is empty. */
+mica_status mica_snapshot_map(const char *path, mica_map *map, mica_error *err);
+
+/* Where the bytes of a snapshot go, in order: a hash, memory or a file. */
+typedef struct mica_sink {
+    mica_status (*put)(struct mica_sink *sink, const void *data, size_t length, mica_error *err);
+    mica_xxh64 hash;
+    uint8_t *memory; /* the next byte */
+    mica_newfile *file;
+} mica_sink;
+
+/** Puts the bytes of a section, without padding. */
+typedef mica_status (*mica_snapshot_put)(const void *owner, const mica_snapshot_header *h, int part, mica_sink *to, mica_error *err);
+
+/** Computes the checksums of the sections that `put` gives, and writes all of it: to memory of h->total_bytes, or a file, which is replaced in one step (base/newfile.h). */
+mica_status mica_snapshot_write_memory(const void *owner, mica_snapshot_header *h, mica_snapshot_put put, uint8_t *out, mica_error *err);
+mica_status mica_snapshot_write_file(const void *owner, mica_snapshot_header *h, mica_snapshot_put put, const char *path,
+                                     mica_error *err);
 
 /** Bytes of a section with its padding. */
 static inline uint64_t mica_snapshot_padded(uint64_t bytes)

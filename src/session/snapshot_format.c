@@ -16,7 +16,13 @@ enum {
 
 #define NUMBERS 10
 
-static const uint8_t magic[8] = {'M', 'I', 'C', 'A', 'S', 'N', 'A', 'P'};
+static const struct {
+    char magic[9];
+    const char *name, *instead; /* what it is, and what helps where it cannot be read */
+} kinds[] = {
+    [MICA_SNAPSHOT_SESSION] = {"MICASNAP", "a snapshot", "compute the prompt anew"},
+    [MICA_SNAPSHOT_PREFIXES] = {"MICAPREF", "a file of prefixes", "remove it, and it is written anew"},
+};
 
 const char *mica_snapshot_part_name(int part)
 {
@@ -55,36 +61,48 @@ static void copy_name(char out[MICA_SNAPSHOT_NAME], const char *name)
         out[i] = name[i] >= 32 && name[i] < 127 ? name[i] : '?';
 }
 
+void mica_snapshot_identify(mica_model *model, const mica_exec *exec, const mica_kv *kv, int32_t n_ctx, mica_snapshot_kind kind,
+                            mica_snapshot_header *h)
+{
+    const mica_hparams *p = &model->weights.h;
+    *h = (mica_snapshot_header){
+        .kind = kind, .format = MICA_SNAPSHOT_FORMAT, .model = fingerprint(model), .rope = rope_hash(exec),
+        .numerics = mica_numerics_version(), .k_type = (int32_t)mica_kv_k_type(kv), .v_type = (int32_t)mica_kv_v_type(kv),
+        .n_layers = p->n_layers, .n_kv_heads = p->n_kv_heads, .head_dim = p->head_dim, .n_vocab = p->n_vocab, .n_ctx = n_ctx};
+    copy_name(h->name, model->name);
+}
+
 void mica_snapshot_describe(const mica_session *s, mica_snapshot_header *h)
 {
-    const mica_hparams *p = &s->model->weights.h;
     /* Positions whose logits are lost are computed again from the last one: it is not worth keeping. */
     int32_t most = s->logits_valid || s->n_tokens == 0 ? s->n_tokens : s->n_tokens - 1;
-    *h = (mica_snapshot_header){
-        .format = MICA_SNAPSHOT_FORMAT, .model = fingerprint(s->model), .rope = rope_hash(&s->exec),
-        .numerics = mica_numerics_version(),
-        .k_type = (int32_t)mica_kv_k_type(&s->kv), .v_type = (int32_t)mica_kv_v_type(&s->kv),
-        .n_layers = p->n_layers, .n_kv_heads = p->n_kv_heads, .head_dim = p->head_dim, .n_vocab = p->n_vocab,
-        .n_ctx = s->options.n_ctx, .n_tokens = s->n_tokens, .n_computed = s->n_computed < most ? s->n_computed : most,
-        .first = s->kv.first};
+    mica_snapshot_identify(s->model, &s->exec, &s->kv, s->options.n_ctx, MICA_SNAPSHOT_SESSION, h);
+    h->n_tokens = s->n_tokens;
+    h->n_computed = s->n_computed < most ? s->n_computed : most;
+    h->first = s->kv.first;
     if (!mica_kv_can_resume(&s->kv, h->n_computed)) /* cut back, and not computed again yet */
         h->n_computed = 0;
     if (h->n_computed == 0)
         h->first = 0;
-    copy_name(h->name, s->model->name);
     mica_snapshot_lay_out(s, h);
 }
 
 void mica_snapshot_lay_out(const mica_session *s, mica_snapshot_header *h)
 {
     const mica_hparams *p = &s->model->weights.h;
-    uint64_t rows = mica_kv_rows(p, h->first, h->n_computed), at = MICA_SNAPSHOT_HEADER;
+    uint64_t rows = mica_kv_rows(p, h->first, h->n_computed);
     bool has_logits = h->n_tokens > 0 && h->n_computed == h->n_tokens;
     /* None can overflow: they are parts of what the session has in memory. */
     h->sections[MICA_SNAPSHOT_TOKENS].bytes = (uint64_t)h->n_tokens * sizeof(int32_t);
     h->sections[MICA_SNAPSHOT_LOGITS].bytes = has_logits ? (uint64_t)p->n_vocab * sizeof(float) : 0;
     h->sections[MICA_SNAPSHOT_KEYS].bytes = rows * mica_quant_bytes(s->kv.k_quant, (size_t)p->head_dim);
     h->sections[MICA_SNAPSHOT_VALUES].bytes = rows * mica_quant_bytes(s->kv.v_quant, (size_t)p->head_dim);
+    mica_snapshot_place(h);
+}
+
+void mica_snapshot_place(mica_snapshot_header *h)
+{
+    uint64_t at = MICA_SNAPSHOT_HEADER;
     for (int i = 0; i < MICA_SNAPSHOT_PARTS; i++) {
         h->sections[i].offset = at;
         at += mica_snapshot_padded(h->sections[i].bytes);
@@ -108,7 +126,7 @@ void mica_snapshot_encode(const mica_snapshot_header *h, uint8_t out[MICA_SNAPSH
     int32_t *numbers[NUMBERS];
     list_numbers(&copy, numbers);
     memset(out, 0, MICA_SNAPSHOT_HEADER);
-    memcpy(out + AT_MAGIC, magic, sizeof magic);
+    memcpy(out + AT_MAGIC, kinds[h->kind].magic, 8);
     mica_store_le32(out + AT_FORMAT, h->format);
     mica_store_le32(out + AT_HEADER_BYTES, MICA_SNAPSHOT_HEADER);
     mica_store_le64(out + AT_TOTAL, h->total_bytes);
@@ -128,18 +146,19 @@ void mica_snapshot_encode(const mica_snapshot_header *h, uint8_t out[MICA_SNAPSH
 }
 
 /* Magic, format, checksum. */
-static mica_status check_header(const uint8_t *data, size_t length, const char *name, mica_error *err)
+static mica_status check_header(const uint8_t *data, size_t length, mica_snapshot_kind kind, const char *name, mica_error *err)
 {
-    if (memcmp(data, magic, length < sizeof magic ? length : sizeof magic) != 0)
-        return mica_fail_at(err, MICA_BAD_FILE, 0, "%s is not a snapshot: it does not begin with MICASNAP", name);
+    if (memcmp(data, kinds[kind].magic, length < 8 ? length : 8) != 0)
+        return mica_fail_at(err, MICA_BAD_FILE, 0, "%s is not %s: it does not begin with %s", name, kinds[kind].name,
+                            kinds[kind].magic);
     if (length < MICA_SNAPSHOT_HEADER)
         return mica_fail_at(err, MICA_BAD_FILE, (int64_t)length, "%s is truncated: it ends after %zu of the header's %d bytes",
                             name, length, MICA_SNAPSHOT_HEADER);
     uint32_t format = mica_load_le32(data + AT_FORMAT);
     if (format != MICA_SNAPSHOT_FORMAT)
         return mica_fail_at(err, MICA_UNSUPPORTED, AT_FORMAT,
-                            "%s has snapshot format %" PRIu32 ", and this build reads format %d; compute the prompt anew",
-                            name, format, MICA_SNAPSHOT_FORMAT);
+                            "%s has snapshot format %" PRIu32 ", and this build reads format %d; %s", name, format,
+                            MICA_SNAPSHOT_FORMAT, kinds[kind].instead);
     if (mica_load_le64(data + AT_CHECKSUM) != mica_xxh64_of(data, AT_CHECKSUM))
         return mica_fail_at(err, MICA_BAD_FILE, AT_CHECKSUM, "%s is damaged: the checksum of its header is wrong", name);
     static const uint8_t zeros[AT_CHECKSUM - AT_ZERO];
@@ -149,13 +168,14 @@ static mica_status check_header(const uint8_t *data, size_t length, const char *
     return MICA_OK;
 }
 
-mica_status mica_snapshot_decode(const uint8_t *data, size_t length, const char *name, mica_snapshot_header *h, mica_error *err)
+mica_status mica_snapshot_decode(const uint8_t *data, size_t length, mica_snapshot_kind kind, const char *name,
+                                 mica_snapshot_header *h, mica_error *err)
 {
-    mica_status status = check_header(data, length, name, err);
+    mica_status status = check_header(data, length, kind, name, err);
     if (status)
         return status;
     int32_t *numbers[NUMBERS];
-    *h = (mica_snapshot_header){.format = MICA_SNAPSHOT_FORMAT, .total_bytes = mica_load_le64(data + AT_TOTAL),
+    *h = (mica_snapshot_header){.kind = kind, .format = MICA_SNAPSHOT_FORMAT, .total_bytes = mica_load_le64(data + AT_TOTAL),
                                 .model = mica_load_le64(data + AT_MODEL), .rope = mica_load_le64(data + AT_ROPE),
                                 .first = (int32_t)mica_load_le32(data + AT_FIRST)};
     list_numbers(h, numbers);
@@ -172,5 +192,64 @@ mica_status mica_snapshot_decode(const uint8_t *data, size_t length, const char 
         return mica_fail_at(err, MICA_BAD_FILE, (int64_t)length,
                             "%s is %s: it has %zu bytes and its header says %" PRIu64, name,
                             length < h->total_bytes ? "truncated" : "too long", length, h->total_bytes);
+    return MICA_OK;
+}
+
+/* ---- is it ours, is it whole ---- */
+
+static const char *type_name(int32_t type)
+{
+    const mica_quant *quant = mica_quant_of((uint32_t)type);
+    return quant ? quant->name : "unknown";
+}
+
+mica_status mica_snapshot_check_origin(const mica_snapshot_header *a, const mica_snapshot_header *b, const char *name,
+                                       mica_error *err)
+{
+    if (a->numerics != b->numerics)
+        return mica_fail(err, MICA_UNSUPPORTED, "%s was saved with numerics version %d and this build has version %d; %s", name,
+                         a->numerics, b->numerics, kinds[a->kind].instead);
+    if (a->model != b->model || a->n_layers != b->n_layers || a->n_kv_heads != b->n_kv_heads || a->head_dim != b->head_dim ||
+        a->n_vocab != b->n_vocab)
+        return mica_fail(err, MICA_UNSUPPORTED,
+                         "%s was saved with another model: \"%s\" (fingerprint %016" PRIx64
+                         "), and this one is \"%s\" (%016" PRIx64 ")",
+                         name, a->name, a->model, b->name, b->model);
+    if (a->k_type != b->k_type || a->v_type != b->v_type)
+        return mica_fail(err, MICA_UNSUPPORTED, "%s has keys in %s and values in %s, and this session's KV cache has %s and %s",
+                         name, type_name(a->k_type), type_name(a->v_type), type_name(b->k_type), type_name(b->v_type));
+    if (a->rope != b->rope)
+        return mica_fail(err, MICA_UNSUPPORTED,
+                         "%s was saved with a context of %d tokens, for which this model rotates positions differently than "
+                         "for %d; restore it into a session with n_ctx %d",
+                         name, a->n_ctx, b->n_ctx, a->n_ctx);
+    return MICA_OK;
+}
+
+mica_status mica_snapshot_check_sections(const mica_snapshot_header *h, const mica_snapshot_header *expected, const char *name,
+                                         mica_error *err)
+{
+    for (int i = 0; i < MICA_SNAPSHOT_PARTS; i++) {
+        const mica_snapshot_section *a = &h->sections[i], *b = &expected->sections[i];
+        if (a->offset != b->offset || a->bytes != b->bytes)
+            return mica_fail(err, MICA_BAD_FILE,
+                             "%s is damaged: its %s are %" PRIu64 " bytes at %" PRIu64 " where %" PRIu64 " at %" PRIu64
+                             " belong",
+                             name, mica_snapshot_part_name(i), a->bytes, a->offset, b->bytes, b->offset);
+    }
+    if (h->total_bytes != expected->total_bytes)
+        return mica_fail(err, MICA_BAD_FILE, "%s is damaged: it has %" PRIu64 " bytes where %" PRIu64 " belong", name,
+                         h->total_bytes, expected->total_bytes);
+    return MICA_OK;
+}
+
+mica_status mica_snapshot_check_content(const mica_snapshot_header *h, const uint8_t *data, const char *name, mica_error *err)
+{
+    for (int i = 0; i < MICA_SNAPSHOT_PARTS; i++) {
+        const mica_snapshot_section *section = &h->sections[i];
+        if (mica_xxh64_of(data + section->offset, (size_t)mica_snapshot_padded(section->bytes)) != section->checksum)
+            return mica_fail_at(err, MICA_BAD_FILE, (int64_t)section->offset, "%s is damaged: the checksum of its %s is wrong",
+                                name, mica_snapshot_part_name(i));
+    }
     return MICA_OK;
 }

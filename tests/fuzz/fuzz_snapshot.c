@@ -68,7 +68,7 @@ static void try_restore(mica_session *s, const uint8_t *data, size_t size)
     must(!mica_session_snapshot(s, &after, &n_after, NULL));
     if (status == MICA_OK) {
         mica_snapshot_header a, b;
-        must(!mica_snapshot_decode(data, size, "in", &a, NULL) && !mica_snapshot_decode(after, n_after, "out", &b, NULL));
+        must(!mica_snapshot_decode(data, size, MICA_SNAPSHOT_SESSION, "in", &a, NULL) && !mica_snapshot_decode(after, n_after, MICA_SNAPSHOT_SESSION, "out", &b, NULL));
         must(n_after == size);
         for (int i = 0; i < MICA_SNAPSHOT_PARTS; i++)
             must(memcmp(data + a.sections[i].offset, (char *)after + b.sections[i].offset, (size_t)a.sections[i].bytes) == 0);

@@ -52,16 +52,17 @@ static inline int record_token(void *user, const mica_token_event *e)
     return r->veto_at == r->n_tokens;
 }
 
-/* Keys and values of positions [0, n) of every head that are there. */
+/* Keys and values of positions [0, n) of every head, of windowed layers those that a token at n sees. */
 static inline uint64_t cache_hash(const mica_session *s, int32_t n)
 {
     uint64_t h = 0xCBF29CE484222325ull;
     const mica_hparams *p = &s->model->weights.h;
+    int32_t first = n > p->window ? n - p->window + 1 : 0;
     for (int32_t layer = 0; layer < p->n_layers; layer++) {
         for (int32_t head = 0; head < p->n_kv_heads; head++) {
             mica_kv_range range;
-            for (int32_t pos = mica_kv_first(p, layer, s->kv.first); pos < n; pos += range.n) {
-                range = mica_kv_head(&s->kv, layer, head, pos, n - pos);
+            for (int32_t pos = mica_kv_first(p, layer, first); pos < n; pos += range.n) {
+                range = mica_kv_head(&s->kv, layer, head, pos, 1); /* pieces of another size lie elsewhere */
                 h = hash_bytes(h, range.k, range.k_bytes);
                 h = hash_bytes(h, range.v, range.v_bytes);
             }

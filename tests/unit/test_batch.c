@@ -97,7 +97,8 @@ static void check_batch(mica_model *model, const record want[2 * N], int n, int 
             continue;
         snprintf(what, sizeof what, "%s, request %d of %d sessions, %d threads, steps of %d", name, i, n, threads, step);
         expect_same(&want[i], &got[i], what);
-        assert_int_equal(want[i].result.cached_n, got[i].result.cached_n);
+        if (model->weights.h.window == 0) /* windows are given up earlier; beginnings that others had are found */
+            assert_true(got[i].result.cached_n >= want[i].result.cached_n);
     }
     mica_batch_free(b);
 }
@@ -118,6 +119,86 @@ static void test_equality(void **state)
             check_batch(model, want, n, 1 + n % 3, n < 4 ? 8 : 256, names[i]);
         mica_model_close(model);
     }
+}
+
+/* With memory for two contexts and a bit, replies are suspended, and the same. */
+static void test_little_memory(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"llama", "gemma3"};
+    static record want[2 * N], got[2 * N];
+    for (int i = 0; i < 4; i++) {
+        char path[512], what[100];
+        snprintf(path, sizeof path, MICA_TEST_DATA "/tiny/%s.gguf", names[i % 2]);
+        mica_model *model = open_model(path, NULL);
+        mica_batch_options o = mica_batch_options_default();
+        mica_batch_info info;
+        mica_session *sessions[N];
+        mica_batch *b;
+        mica_error err;
+        expected(model, want);
+        o.max_sessions = N;
+        o.n_threads = 2;
+        o.n_ctx = CTX;
+        o.step_tokens = i < 2 ? 40 : 256;
+        o.kv_tokens = CTX + 60;
+        assert_int_equal(mica_batch_new(model, &o, &b, &err), MICA_OK);
+        for (int turn = 0; turn < 2; turn++) {
+            for (int k = 0; k < N; k++) {
+                request q = make_request(turn * N + k);
+                if (turn == 0)
+                    sessions[k] = join(b);
+                submit(sessions[k], &q, &got[turn * N + k]);
+            }
+            finish_all(b);
+        }
+        for (int k = 0; k < 2 * N; k++) {
+            snprintf(what, sizeof what, "%s, request %d, little memory", names[i % 2], k);
+            expect_same(&want[k], &got[k], what);
+        }
+        mica_batch_get_info(b, &info);
+        assert_int_equal(info.kv_tokens, (CTX + 60 + 31) / 32 * 32);
+        assert_true(info.suspensions > 0 && info.evictions > 0);
+        assert_true(info.kv_held + info.kv_cached <= info.kv_tokens);
+        mica_batch_free(b);
+        mica_model_close(model);
+    }
+}
+
+/* A beginning that another session computes, or has computed before it was freed, is not computed again. */
+static void test_shared_beginning(void **state)
+{
+    static record got[4];
+    mica_batch *b = open_batch(*state, 4, 2, 64);
+    mica_batch_info info;
+    request q[4];
+    mica_session *s[4];
+    for (int i = 0; i < 4; i++) {
+        q[i] = make_request(0);
+        q[i].n = 150;
+        for (int k = 0; k < 150; k++)
+            q[i].prompt[k] = 20 + k % 90 + (k >= 140 ? i : 0);
+        q[i].o.max_tokens = 3;
+    }
+    for (int i = 0; i < 3; i++)
+        submit(s[i] = join(b), &q[i], &got[i]);
+    finish_all(b);
+    assert_int_equal(got[0].result.cached_n, 0);
+    for (int i = 1; i < 3; i++) /* four blocks, at least */
+        assert_true(got[i].result.cached_n >= 128 && got[i].result.cached_n <= 140);
+    for (int i = 0; i < 3; i++)
+        mica_session_free(s[i]);
+    mica_batch_get_info(b, &info);
+    assert_true(info.kv_held == 0 && info.kv_cached > 0);
+    submit(s[3] = join(b), &q[3], &got[3]);
+    finish_all(b);
+    assert_int_equal(got[3].result.cached_n, 140); /* 12 of them copied out of a block that goes on differently */
+    mica_session *alone = open_session(*state, CTX, 1, 64);
+    record want;
+    run_alone(alone, &q[3], &want);
+    expect_same(&want, &got[3], "a shared beginning");
+    mica_session_free(alone);
+    mica_batch_free(b);
 }
 
 /* The reply of `want` up to its n-th token. */
@@ -346,7 +427,7 @@ static void test_fairness(void **state)
         assert_int_equal(first.done, turn == 10);  /* seven tokens of a step are for the first prompt, */
         assert_false(second.done);
     }
-    assert_int_equal(second.session->n_computed, 0); /* and none for the second, which came later */
+    assert_int_equal(second.session->prefill_n, 0); /* and none for the second, which came later and takes what the first has */
     finish_all(b);
     assert_true(second.done && runs.done);
     assert_int_equal(second.tokens[0], first.tokens[0]);
@@ -578,7 +659,7 @@ int main(int argc, char **argv)
         TEST(test_leaving, tiny),           TEST(test_failing, NULL),     TEST(test_conversations_ctx_10, model),
         TEST(test_shift, tiny),             TEST(test_fairness, model),   TEST(test_prefill_progress, tiny),
         TEST(test_on_done, model),          TEST(test_plan, model),       TEST(test_refusals, model),
-        TEST(test_longrope_contexts, NULL),
+        TEST(test_longrope_contexts, NULL), TEST(test_little_memory, NULL), TEST(test_shared_beginning, tiny),
     };
 #undef TEST
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

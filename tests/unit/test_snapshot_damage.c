@@ -36,7 +36,7 @@ static int setup(void **state)
     sync_tokens(f->s, tokens, PROMPT);
     f->good = snapshot(f->s);
     sync_tokens(f->s, tokens + 1, 4);
-    if (mica_snapshot_decode(f->good.data, f->good.n, "it", &f->h, &err))
+    if (mica_snapshot_decode(f->good.data, f->good.n, MICA_SNAPSHOT_SESSION, "it", &f->h, &err))
         fail_msg("%s", err.message);
     *state = f;
     return 0;

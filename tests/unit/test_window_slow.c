@@ -78,7 +78,7 @@ static mica_session *session_of(mica_model *model, int32_t n_ctx, int threads, i
 static mica_session *whole_session(mica_model *model)
 {
     mica_session *s = session_of(model, N_CTX, 1, WHOLE, MICA_KV_F16, MICA_KV_F16);
-    assert_int_equal(s->kv.ring, N_CTX);
+    assert_int_equal(s->kv.slots[MICA_KV_WINDOWED], N_CTX);
     return s;
 }
 
@@ -172,14 +172,14 @@ static void check_paths(mica_model *model, const int32_t *tokens, const uint64_t
     char what[80];
     snprintf(what, sizeof what, "%d threads, chunk %d", threads, chunk);
     mica_session *s = session_of(model, N_CTX, threads, chunk, MICA_KV_F16, MICA_KV_F16);
-    assert_true(s->kv.ring < 1600);
+    assert_true(s->kv.slots[MICA_KV_WINDOWED] < 1600);
     sync_to(s, tokens, N - 40);
     expect_row(s, rows, N - 40, what);
     for (int n = N - 39; n <= N; n++) { /* decode */
         sync_to(s, tokens, n);
         expect_row(s, rows, n, what);
     }
-    assert_int_equal(s->kv.first, N - s->kv.ring);
+    assert_int_equal(s->kv.first, N - s->kv.slots[MICA_KV_WINDOWED]);
     score(s, tokens, got);
     for (int i = 0; i < N; i++)
         if (got[i] != rows[i])
@@ -216,7 +216,7 @@ static void test_kv_types(void **state)
     for (int i = 0; i < 9; i++) {
         mica_session *whole = session_of(model, N_CTX, 2, WHOLE, (mica_kv_type)(i % 3), (mica_kv_type)(i / 3));
         mica_session *s = session_of(model, N_CTX, 2, 50, (mica_kv_type)(i % 3), (mica_kv_type)(i / 3));
-        assert_true(whole->kv.ring == N_CTX && s->kv.ring == 1024);
+        assert_true(whole->kv.slots[MICA_KV_WINDOWED] == N_CTX && s->kv.slots[MICA_KV_WINDOWED] == 1024);
         score(whole, tokens, rows);
         score(s, tokens, got);
         assert_memory_equal(rows, got, sizeof rows);
@@ -247,7 +247,7 @@ static void test_cuts(void **state)
     for (int i = 0; i < MAX_MODELS; i++) {
         mica_model *model = open_variant(i);
         mica_session *ring = session_of(model, N_CTX, 1, 64, MICA_KV_F16, MICA_KV_F16), *whole = whole_session(model);
-        int32_t near = N - (ring->kv.ring - model->weights.h.window + 1); /* the deepest cut that costs nothing */
+        int32_t near = N - (ring->kv.slots[MICA_KV_WINDOWED] - model->weights.h.window + 1); /* the deepest cut that costs nothing */
         some_tokens(tokens, N, 3);
         some_tokens(other, N, 4);
         same_step(ring, whole, tokens, N, 0);
@@ -257,7 +257,7 @@ static void test_cuts(void **state)
         same_step(ring, whole, other, N - 100, near);
         same_step(ring, whole, other, N, N - 100);
         same_step(ring, whole, other, near, 0); /* one deeper */
-        assert_int_equal(ring->kv.first, near > ring->kv.ring ? near - ring->kv.ring : 0);
+        assert_int_equal(ring->kv.first, near > ring->kv.slots[MICA_KV_WINDOWED] ? near - ring->kv.slots[MICA_KV_WINDOWED] : 0);
         same_step(ring, whole, tokens, N, near);
         same_step(ring, whole, other, 100, 0);
         same_step(ring, whole, tokens, 90, 89); /* nothing is lost of a short history */
@@ -489,7 +489,7 @@ static void test_speculation(void **state)
         o.n_threads = 1;
         o.draft_model = model;
         assert_int_equal(mica_session_new(model, &o, &s, &err), MICA_OK);
-        assert_true(s->kv.ring < 1100);
+        assert_true(s->kv.slots[MICA_KV_WINDOWED] < 1100);
         some_tokens(tokens, 40, 9);
         for (int k = 40; k < N; k++) /* much to look up */
             tokens[k] = k % 37 == 0 ? 3 + k % 200 : tokens[k - 40];
@@ -532,7 +532,7 @@ static void test_batch(void **state)
             sync_to(whole, tokens, lengths[k]);
             generate(whole, &expected[k], MICA_SPECULATE_OFF);
             assert_int_equal(mica_batch_session_new(batch, NULL, &members[k], &err), MICA_OK);
-            assert_true(members[k]->kv.ring < 1100);
+            assert_true(members[k]->kv.slots[MICA_KV_WINDOWED] < 4 * 2 * 1100); /* with room for what others had */
             assert_int_equal(mica_batch_submit(members[k], tokens, (size_t)lengths[k], &g, &err), MICA_OK);
         }
         while (mica_batch_step(batch) > 0)
@@ -570,7 +570,7 @@ static void test_shift(void **state)
         o.full_policy = MICA_FULL_SHIFT;
         o.keep_first = 5;
         assert_int_equal(mica_session_new(model, &o, &s, &err), MICA_OK);
-        assert_int_equal(s->kv.ring, i ? 512 : 800);
+        assert_int_equal(s->kv.slots[MICA_KV_WINDOWED], i ? 512 : 800);
         sync_to(s, tokens, 760);
         generate(s, &got[i], MICA_SPECULATE_OFF);
         assert_true(s->n_tokens < 700);
