@@ -63,7 +63,6 @@ MICA_INLINE __m512i add_scaled_64(__m512i total, __m512i q, const int8_t *x, __m
 }
 
 #define A_OR_B_AND_C 0xF8 /* of _mm512_ternarylogic_epi32() */
-#define REP4(x) x, x, x, x
 
 /* Q6_K with 512-bit registers: half a block is 64 low nibbles, then 64 high ones, and their bits 4 and 5 lie in 32 bytes. */
 MICA_INLINE __m256 gemv_rows_q6_k(const avx2_format *f, const rows8 *rows, int64_t n_blocks, size_t row_bytes, const int8_t *x,
@@ -72,7 +71,9 @@ MICA_INLINE __m256 gemv_rows_q6_k(const avx2_format *f, const rows8 *rows, int64
     __m256 acc = _mm256_setzero_ps();
     const __m512i up = _mm512_setr_epi64(4, 4, 4, 4, 2, 2, 2, 2), down = _mm512_setr_epi64(0, 0, 0, 0, 2, 2, 2, 2);
     const __m512i nibble = _mm512_set1_epi8(15), high = _mm512_set1_epi8(48);
-    const __m512i low_scales = _mm512_set_epi32(REP4(0x07060706), REP4(0x05040504), REP4(0x03020302), REP4(0x01000100));
+    const int64_t first = 0x0100010001000100, next = 0x0202020202020202; /* bytes of int16 number 0; to the next one */
+    const __m512i low_scales = _mm512_setr_epi64(first, first, first + next, first + next, first + 2 * next, first + 2 * next,
+                                                 first + 3 * next, first + 3 * next);
     const __m512i high_scales = _mm512_add_epi8(low_scales, _mm512_set1_epi8(8));
     for (int64_t b = 0; b < n_blocks; b++) {
         size_t offset = (size_t)b * (size_t)f->bytes;
