@@ -1,8 +1,5 @@
-/* prompt.h - from a conversation to the tokens of its prompt.
- *
- * The model's template is rendered and tokenised with control tokens recognised. What people typed must not become control
- * tokens: a message that spells one is rendered as a placeholder and tokenised as plain text in its place. Other conversations
- * take the ordinary path, so that their tokens are exactly those of the rendered text. */
+/* prompt.h - from a conversation to the tokens of its prompt, with the errors that the program prints. What people typed stays
+ * text (mica_chat_tokenize() of mica_tools.h), unless --parse-special asks for the contrary. */
 #ifndef MICA_PROGRAMS_PROMPT_H
 #define MICA_PROGRAMS_PROMPT_H
 #include "load.h"

@@ -1,7 +1,10 @@
-/* mica_tools.h - tool calls: tools into the prompt, replies that can only be valid calls, and calls out of the stream.
+/* mica_tools.h - from a conversation to tokens, and tool calls: tools into the prompt, replies that can only be valid calls,
+ * and calls out of the stream.
  *
  *     mica_tools_new(model, tools_json, n, &options, &tools, &err);              // OpenAI's "tools"
- *     mica_tools_request(tools, request_json, m, &request, &length, &err);       // what mica_model_chat_render() gets
+ *     chat.tools = tools;                                                        // of mica_chat_options; NULL: none
+ *     mica_chat_tokenize(model, request_json, m, &chat, &tokens, &n_tokens, NULL, NULL, &err);
+ *     mica_session_sync(session, tokens, n_tokens, &err);
  *     generate.constraint = mica_tools_constraint(tools);
  *     mica_tool_parser_new(tools, seed, on_event, user, &parser, &err);
  *     ... in on_text: mica_tool_parser_feed(parser, text, length, &err);  after the reply: mica_tool_parser_finish(parser,
@@ -64,6 +67,36 @@ MICA_API const mica_constraint *mica_tools_constraint(const mica_tools *tools);
  * has "tools" of its own loses them. *out is yours. */
 MICA_API mica_status mica_tools_request(const mica_tools *tools, const char *request_json, size_t length, char **out,
                                         size_t *out_length, mica_error *err);
+
+/* ---- A conversation to tokens ------------------------------------------------------------------------------------------ */
+
+typedef struct mica_chat_options {
+    size_t struct_size;
+    const mica_tools *tools; /* put into the request with mica_tools_request(); NULL: the request as it is */
+    unsigned flags;          /* MICA_TOKENIZE_*. Default: MICA_TOKENIZE_ADD_BOS */
+    int64_t now_unix;        /* as for mica_model_chat_render(). Default: -1 */
+} mica_chat_options;
+
+MICA_API mica_chat_options mica_chat_options_default(void);
+
+/** The tokens of a conversation: what mica_model_chat_render() makes of the request, tokenised. **What the request says stays
+ * text**: only the model's template (with its bos_token and eos_token) writes control tokens, also where a message, a name, a
+ * tool, a result or a template variable spells one, in one string or in several that the template joins. The tokens are those
+ * of the rendered text as a whole, with the control tokens of the template and no others. MICA_TOKENIZE_PARSE_SPECIAL in
+ * `flags` gives that up: then they are those of mica_model_tokenize() with the same flags.
+ *
+ * The template sees the request with other characters in place of some: with the first one of each spelt control token, so that
+ * a template that looks for such a token in a message does not find it. Where that is not enough, because the template makes a
+ * control token out of several strings or by changing one, each '<', '[' or other character that tells the model's control
+ * tokens is replaced. (Control tokens of letters, digits and '_' only, which hardly any vocabulary has, are kept out of single
+ * strings, not out of what a template joins.) Nothing is random: the same request gives the same tokens.
+ *
+ * `options` NULL: the defaults. *tokens is yours, and *text, the rendered text as people read it, terminated; `text` and
+ * `text_length` may be NULL. MICA_INVALID_ARGUMENT also: the request has 6,719 rare characters and more, so that none is left
+ * to stand for others. */
+MICA_API mica_status mica_chat_tokenize(const mica_model *model, const char *request_json, size_t length,
+                                        const mica_chat_options *options, int32_t **tokens, size_t *n_tokens, char **text,
+                                        size_t *text_length, mica_error *err);
 
 /* ---- Calls out of a reply --------------------------------------------------------------------------------------------- */
 

@@ -3,16 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "serve/fields.h"
-
-/* A placeholder for a text that spells a control token: private-use characters around digits, which no template changes: MARK,
- * 16 hexadecimal digits that nobody can guess, '-', 6 digits, MARK. */
-#define MARK         "\xEE\x83\xB1" /* U+E0F1 */
-#define MARK_BYTES   3
-#define NONCE_DIGITS 16
-#define HOLDER_BYTES (MARK_BYTES + NONCE_DIGITS + 1 + 6 + MARK_BYTES)
 
 static bool no_memory(mica_fault *fault)
 {
@@ -104,168 +96,40 @@ json_t *mica_chat_messages(const json_t *body, mica_fault *fault)
     return NULL;
 }
 
-/* ---- Rendering ---- */
+/* ---- The template ---- */
 
-bool mica_chat_prompt(const mica_serve_context *context, const json_t *body, const json_t *messages, const mica_tools *tools,
-                      char **text, size_t *length, mica_fault *fault)
+/* The request that the template gets, as JSON text: malloc'ed; NULL: *fault. */
+static char *request_json(const json_t *body, const json_t *messages, mica_fault *fault)
 {
-    mica_error err;
-    char *with_tools = NULL;
-    json_t *request = json_pack("{s:O, s:b}", "messages", messages, "add_generation_prompt", 1);
     json_t *kwargs = mica_field(body, "chat_template_kwargs");
     if (kwargs && !json_is_object(kwargs)) {
-        json_decref(request);
-        return mica_fault_set(fault, 400, "invalid_type", "chat_template_kwargs", "\"chat_template_kwargs\" must be an object");
+        mica_fault_set(fault, 400, "invalid_type", "chat_template_kwargs", "\"chat_template_kwargs\" must be an object");
+        return NULL;
     }
-    if (kwargs)
-        json_object_set(request, "chat_template_kwargs", kwargs);
+    json_t *request = json_pack("{s:O, s:b, s:O*}", "messages", messages, "add_generation_prompt", 1, "chat_template_kwargs",
+                                kwargs);
     char *json = request ? json_dumps(request, JSON_COMPACT) : NULL;
     json_decref(request);
-    *text = NULL;
     if (!json)
-        return no_memory(fault);
-    size_t n = strlen(json);
-    mica_status status = tools ? mica_tools_request(tools, json, n, &with_tools, &n, &err) : MICA_OK;
-    if (!status)
-        status = mica_model_chat_render(context->model, tools ? with_tools : json, n, -1, text, length, &err);
-    mica_free(with_tools);
-    free(json);
-    return status ? mica_fault_engine(fault, &err, "messages") : true;
+        no_memory(fault);
+    return json;
 }
 
-/* ---- Texts that spell a control token ---- */
-
-typedef struct held {
-    char start[MARK_BYTES + NONCE_DIGITS + 2]; /* of each placeholder */
-    json_t *messages;                          /* with placeholders */
-    json_t *originals;                         /* what they stand for */
-} held;
-
-static bool spells_special(const mica_model *model, const char *text, size_t length, bool *spells, mica_fault *fault)
+bool mica_chat_prompt(const mica_serve_context *context, const json_t *body, const json_t *messages, char **text,
+                      size_t *length, mica_fault *fault)
 {
     mica_error err;
-    int32_t *plain = NULL, *parsed = NULL;
-    size_t n_plain = 0, n_parsed = 0;
-    mica_status status = mica_model_tokenize(model, text, length, 0, &plain, &n_plain, &err);
-    if (!status)
-        status = mica_model_tokenize(model, text, length, MICA_TOKENIZE_PARSE_SPECIAL, &parsed, &n_parsed, &err);
-    *spells = !status && (n_plain != n_parsed || (n_plain > 0 && memcmp(plain, parsed, n_plain * sizeof *plain) != 0));
-    mica_free(plain);
-    mica_free(parsed);
+    char *json = request_json(body, messages, fault);
+    if (!json)
+        return false;
+    mica_status status = mica_model_chat_render(context->model, json, strlen(json), -1, text, length, &err);
+    free(json);
     return status ? mica_fault_engine(fault, &err, "messages") : true;
 }
 
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\n' || c == '\t' || c == '\r';
-}
-
-/* Blanks at the ends stay outside of the placeholder: templates trim them. */
-static bool hold(held *h, json_t *message, const char *text, size_t length)
-{
-    size_t from = 0, to = length;
-    mica_buf buf;
-    while (from < to && is_blank(text[from]))
-        from++;
-    while (to > from && is_blank(text[to - 1]))
-        to--;
-    mica_buf_init(&buf, length + HOLDER_BYTES);
-    mica_buf_append(&buf, text, from);
-    mica_buf_printf(&buf, "%s%06zu" MARK, h->start, json_array_size(h->originals));
-    mica_buf_append(&buf, text + to, length - to);
-    bool done = !buf.failed && json_array_append_new(h->originals, json_stringn(text + from, to - from)) == 0 &&
-                json_object_set_new(message, "content", json_stringn(buf.data, buf.length)) == 0;
-    mica_buf_free(&buf);
-    return done;
-}
-
-/* h->messages becomes a copy with placeholders, or stays NULL where no text needs one. */
-static bool hold_all(held *h, const mica_model *model, const json_t *messages, mica_fault *fault)
-{
-    uint64_t random = 0;
-    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-        return mica_fault_set(fault, 500, "engine_error", NULL, "the system gives no random numbers");
-    snprintf(h->start, sizeof h->start, MARK "%016llx-", (unsigned long long)random);
-    h->originals = json_array();
-    for (size_t i = 0; i < json_array_size(messages); i++) {
-        const json_t *content = json_object_get(json_array_get(messages, i), "content");
-        const char *text = json_string_value(content);
-        bool spells = false;
-        if (text && !spells_special(model, text, json_string_length(content), &spells, fault))
-            return false;
-        if (!spells)
-            continue;
-        if (!h->messages && !(h->messages = json_deep_copy(messages)))
-            return no_memory(fault);
-        if (!hold(h, json_array_get(h->messages, i), text, json_string_length(content)))
-            return no_memory(fault);
-    }
-    return true;
-}
-
-/* ---- Tokens ---- */
-
-static bool append_tokens(mica_prompt *p, const mica_model *model, const char *text, size_t length, unsigned flags,
-                          mica_fault *fault)
-{
-    mica_error err;
-    int32_t *tokens;
-    size_t n;
-    if (mica_model_tokenize(model, text, length, flags, &tokens, &n, &err))
-        return mica_fault_engine(fault, &err, "messages");
-    int32_t *grown = realloc(p->tokens, (p->n + n + 1) * sizeof *grown);
-    if (grown) {
-        p->tokens = grown;
-        if (n > 0)
-            memcpy(grown + p->n, tokens, n * sizeof *tokens);
-        p->n += n;
-    }
-    mica_free(tokens);
-    return grown || no_memory(fault);
-}
-
-/* The BOS (and EOS, which goes to the very end) that the model wants around a text: asked for with an empty one. */
-static bool add_frame(mica_prompt *p, const mica_serve_context *context, mica_fault *fault)
-{
-    mica_prompt frame = {.n = 0};
-    bool good = append_tokens(&frame, context->model, "", 0, MICA_TOKENIZE_ADD_BOS, fault);
-    int32_t *grown = good ? realloc(p->tokens, (p->n + frame.n + 1) * sizeof *grown) : NULL;
-    if (grown) {
-        p->tokens = grown;
-        size_t before = context->info.add_bos && frame.n > 0 ? 1 : 0;
-        if (before && !(p->n > 0 && grown[0] == frame.tokens[0])) {
-            memmove(grown + 1, grown, p->n * sizeof *grown);
-            grown[0] = frame.tokens[0];
-            p->n++;
-        }
-        for (size_t i = before; i < frame.n; i++)
-            grown[p->n++] = frame.tokens[i];
-    }
-    mica_free(frame.tokens);
-    return grown || (good && no_memory(fault));
-}
-
-/* The template's parts with control tokens, the held texts without. */
-static bool tokenize_held(const held *h, const mica_model *model, const char *text, size_t length, mica_prompt *p,
-                          mica_fault *fault)
-{
-    const char *at = text, *end = text + length;
-    bool good = true;
-    while (good && at < end) {
-        const char *holder = memmem(at, (size_t)(end - at), h->start, strlen(h->start));
-        bool whole = holder && (size_t)(end - holder) >= HOLDER_BYTES;
-        size_t before = (size_t)((whole ? holder : end) - at);
-        if (before > 0)
-            good = append_tokens(p, model, at, before, MICA_TOKENIZE_PARSE_SPECIAL, fault);
-        at += before;
-        if (!good || !whole)
-            continue;
-        const json_t *original = json_array_get(h->originals, (size_t)strtoul(holder + strlen(h->start), NULL, 10));
-        if (original)
-            good = append_tokens(p, model, json_string_value(original), json_string_length(original), 0, fault);
-        at += HOLDER_BYTES;
-    }
-    return good;
 }
 
 static bool ends_thinking(const char *text, size_t length)
@@ -278,19 +142,21 @@ static bool ends_thinking(const char *text, size_t length)
 bool mica_chat_tokens(const mica_serve_context *context, const json_t *body, const json_t *messages, const mica_tools *tools,
                       mica_prompt *prompt, bool *thinks, mica_fault *fault)
 {
-    held h = {.messages = NULL};
-    char *text = NULL;
-    size_t length = 0;
-    bool good = hold_all(&h, context->model, messages, fault) &&
-                mica_chat_prompt(context, body, h.messages ? h.messages : messages, tools, &text, &length, fault);
+    mica_error err;
+    mica_chat_options options = mica_chat_options_default();
+    char *json = request_json(body, messages, fault), *text;
+    size_t length;
     *prompt = (mica_prompt){.n = 0};
-    *thinks = good && ends_thinking(text, length);
-    if (good && !h.messages)
-        good = append_tokens(prompt, context->model, text, length, MICA_TOKENIZE_ADD_BOS | MICA_TOKENIZE_PARSE_SPECIAL, fault);
-    else if (good)
-        good = tokenize_held(&h, context->model, text, length, prompt, fault) && add_frame(prompt, context, fault);
+    *thinks = false;
+    if (!json)
+        return false;
+    options.tools = tools;
+    mica_status status = mica_chat_tokenize(context->model, json, strlen(json), &options, &prompt->tokens, &prompt->n, &text,
+                                            &length, &err);
+    free(json);
+    if (status)
+        return mica_fault_engine(fault, &err, "messages");
+    *thinks = ends_thinking(text, length);
     mica_free(text);
-    json_decref(h.messages);
-    json_decref(h.originals);
-    return good;
+    return true;
 }

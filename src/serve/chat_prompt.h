@@ -1,5 +1,5 @@
-/* chat_prompt.h - a conversation to tokens, with the model's chat template. What users write stays text: where a message spells
- * a control token, it is tokenised apart from the template. Called by the api_*.c. */
+/* chat_prompt.h - "messages" of a request to tokens, with the model's chat template. What a request says stays text, whatever
+ * it spells (mica_chat_tokenize() of mica_tools.h). Called by the api_*.c. */
 #ifndef MICA_SERVE_CHAT_PROMPT_H
 #define MICA_SERVE_CHAT_PROMPT_H
 #include <jansson.h>
@@ -11,8 +11,8 @@
 json_t *mica_chat_messages(const json_t *body, mica_fault *fault);
 
 /** The prompt's text, as the template renders the messages and the body's "chat_template_kwargs". malloc'ed. */
-bool mica_chat_prompt(const mica_serve_context *context, const json_t *body, const json_t *messages, const mica_tools *tools,
-                      char **text, size_t *length, mica_fault *fault);
+bool mica_chat_prompt(const mica_serve_context *context, const json_t *body, const json_t *messages, char **text,
+                      size_t *length, mica_fault *fault);
 
 /** The prompt's tokens; *thinks: its text ends with <think>. */
 bool mica_chat_tokens(const mica_serve_context *context, const json_t *body, const json_t *messages, const mica_tools *tools,

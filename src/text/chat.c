@@ -132,12 +132,12 @@ static mica_status check_request(json_t *root, mica_error *err)
     return MICA_OK;
 }
 
-static mica_status read_request(const mica_chat_request *request, json_t **root, mica_error *err)
+mica_status mica_chat_request_read(const char *json, size_t length, json_t **root, mica_error *err)
 {
     json_error_t e;
-    *root = json_loadb(request->json, request->length, JSON_ALLOW_NUL, &e);
+    *root = json_loadb(json, length, JSON_ALLOW_NUL, &e);
     if (!*root && json_error_code(&e) == json_error_out_of_memory)
-        return mica_fail_nomem(err, request->length, "the request");
+        return mica_fail_nomem(err, length, "the request");
     if (!*root)
         return mica_fail_at(err, MICA_BAD_TEXT, e.position, "the request is not valid JSON: %s at byte %d", e.text, e.position);
     mica_status status = json_is_object(*root) ? check_request(*root, err)
@@ -162,15 +162,12 @@ static mica_status report(const mica_run *run, mica_error *err)
                         run->message);
 }
 
-mica_status mica_template_run(const mica_template *t, const mica_chat_request *request, char **text, size_t *length,
-                              mica_error *err)
+mica_status mica_template_run_json(const mica_template *t, const mica_chat_request *request, json_t *root, char **text,
+                                   size_t *length, mica_error *err)
 {
-    json_t *root;
+    mica_status status = MICA_OK;
     *text = NULL;
     *length = 0;
-    mica_status status = read_request(request, &root, err);
-    if (status != MICA_OK)
-        return status;
     mica_run run = {.tmpl = t, .now_unix = request->now_unix >= 0 ? request->now_unix : (int64_t)time(NULL)};
     /* The address differs from run to run, so nobody can choose keys that all collide. Order never depends on it. */
     run.hash_seed = (uint64_t)(uintptr_t)root * 0x9E3779B97F4A7C15u ^ (uint64_t)(uintptr_t)&run;
@@ -188,6 +185,19 @@ mica_status mica_template_run(const mica_template *t, const mica_chat_request *r
         status = report(&run, err);
     mica_buf_free(&run.out);
     mica_tarena_free(&run.arena);
+    return status;
+}
+
+mica_status mica_template_run(const mica_template *t, const mica_chat_request *request, char **text, size_t *length,
+                              mica_error *err)
+{
+    json_t *root;
+    *text = NULL;
+    *length = 0;
+    mica_status status = mica_chat_request_read(request->json, request->length, &root, err);
+    if (status != MICA_OK)
+        return status;
+    status = mica_template_run_json(t, request, root, text, length, err);
     json_decref(root);
     return status;
 }

@@ -6,6 +6,8 @@
  */
 #ifndef MICA_TEXT_CHAT_H
 #define MICA_TEXT_CHAT_H
+#include <jansson.h>
+
 #include "base/error.h"
 
 typedef struct mica_template mica_template;
@@ -21,8 +23,15 @@ typedef struct mica_chat_request {
     int64_t now_unix;                  /* negative: the clock. Local time zone is never used: UTC */
 } mica_chat_request;
 
+/** The request's JSON, checked; json_decref(). A text that is no request is MICA_BAD_TEXT or MICA_INVALID_ARGUMENT. */
+mica_status mica_chat_request_read(const char *json, size_t length, json_t **root, mica_error *err);
+
 /** Renders. raise_exception(text) in the template is MICA_BAD_TEMPLATE with that text in the message. *text is malloc'ed. */
 mica_status mica_template_run(const mica_template *t, const mica_chat_request *request, char **text, size_t *length,
                               mica_error *err);
+
+/** The same of a request that was read already: request->json and length are not looked at. *root does not change. */
+mica_status mica_template_run_json(const mica_template *t, const mica_chat_request *request, json_t *root, char **text,
+                                   size_t *length, mica_error *err);
 
 #endif

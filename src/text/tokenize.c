@@ -1,5 +1,6 @@
 /* tokenize.c - text to ids: added tokens are found in the raw text first, what lies between goes to BPE or SentencePiece. */
 #include "base/mem.h"
+#include "text/standin.h"
 #include "text/utf8.h"
 #include "text/vocab_impl.h"
 
@@ -79,6 +80,23 @@ static mica_status add_fragment(mica_tokenizing *t, const char *text, size_t n)
     }
 }
 
+static mica_status add_text(mica_tokenizing *t, const char *text, size_t n, bool special);
+
+/* What lies between the added tokens of a rendered text. Where characters come back, user-defined tokens may be spelt, but no
+ * others are looked for: the second round is without `special`, and the last. */
+static mica_status add_between(mica_tokenizing *t, const char *text, size_t n, bool special)
+{
+    if (!special || !t->standins || !mica_standins_any(t->standins, text, n)) {
+        return add_fragment(t, text, n);
+    }
+    mica_buf plain;
+    mica_buf_init(&plain, MICA_TEXT_MAX);
+    bool restored = mica_standins_restore(t->standins, text, n, &plain);
+    mica_status status = restored ? add_text(t, plain.data, plain.length, false) : mica_tokenizing_nomem(t);
+    mica_buf_free(&plain);
+    return status;
+}
+
 static mica_status add_text(mica_tokenizing *t, const char *text, size_t n, bool special)
 {
     size_t begin = 0, at = 0;
@@ -89,7 +107,7 @@ static mica_status add_text(mica_tokenizing *t, const char *text, size_t n, bool
             at++;
             continue;
         }
-        mica_status status = add_fragment(t, text + begin, at - begin);
+        mica_status status = add_between(t, text + begin, at - begin, special);
         if (status) {
             return status;
         }
@@ -98,7 +116,7 @@ static mica_status add_text(mica_tokenizing *t, const char *text, size_t n, bool
         }
         begin = at += length;
     }
-    return add_fragment(t, text + begin, n - begin);
+    return add_between(t, text + begin, n - begin, special);
 }
 
 /* The whole text with BOS and EOS as the flags and the metadata ask; neither is doubled when the text spells it itself. */
@@ -126,8 +144,8 @@ static mica_status run(mica_tokenizing *t, const char *text, size_t n, unsigned 
     return status;
 }
 
-mica_status mica_vocab_tokenize(const mica_vocab *v, const char *text, size_t length, unsigned flags, int32_t **tokens,
-                                size_t *n_tokens, mica_error *err)
+static mica_status tokenize(const mica_vocab *v, const mica_standins *s, const char *text, size_t length, unsigned flags,
+                            int32_t **tokens, size_t *n_tokens, mica_error *err)
 {
     *tokens = NULL;
     *n_tokens = 0;
@@ -142,7 +160,7 @@ mica_status mica_vocab_tokenize(const mica_vocab *v, const char *text, size_t le
     if (valid < length) {
         return mica_fail_at(err, MICA_BAD_TEXT, (int64_t)valid, "invalid UTF-8 at byte %zu of the text", valid);
     }
-    mica_tokenizing t = {.v = v, .err = err};
+    mica_tokenizing t = {.v = v, .standins = s, .err = err};
     mica_status status = reserve(&t, length / 4 + 16) ? run(&t, text, length, flags) : mica_tokenizing_nomem(&t);
     mica_merger_free(&t.merger);
     mica_pretok_run_free(&t.pretok);
@@ -154,4 +172,16 @@ mica_status mica_vocab_tokenize(const mica_vocab *v, const char *text, size_t le
     *tokens = t.tokens;
     *n_tokens = t.n_tokens;
     return MICA_OK;
+}
+
+mica_status mica_vocab_tokenize(const mica_vocab *v, const char *text, size_t length, unsigned flags, int32_t **tokens,
+                                size_t *n_tokens, mica_error *err)
+{
+    return tokenize(v, NULL, text, length, flags, tokens, n_tokens, err);
+}
+
+mica_status mica_standins_tokenize(const mica_standins *s, const char *text, size_t length, unsigned flags, int32_t **tokens,
+                                   size_t *n_tokens, mica_error *err)
+{
+    return tokenize(s->vocab, s, text, length, flags | MICA_TOKENIZE_PARSE_SPECIAL, tokens, n_tokens, err);
 }

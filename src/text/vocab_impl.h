@@ -152,7 +152,7 @@ int64_t mica_vocab_find_merge(const mica_vocab *v, int32_t left, int32_t right, 
 /** The token of code point `code` in the byte-level alphabet: the byte it stands for, or -1. */
 int mica_vocab_alphabet_byte(uint32_t code);
 
-/* One call of mica_vocab_tokenize. */
+/* One call of mica_vocab_tokenize or mica_standins_tokenize. */
 typedef struct mica_word { /* a word that was met before, and where its tokens are in the output */
     uint32_t text_at, length, tokens_at, n_tokens, epoch;
 } mica_word;
@@ -162,6 +162,7 @@ typedef struct mica_word { /* a word that was met before, and where its tokens a
 
 typedef struct mica_tokenizing {
     const mica_vocab *v;
+    const struct mica_standins *standins; /* of a rendered text; NULL: none */
     int32_t *tokens;
     size_t n_tokens, room;
     mica_merger merger;
