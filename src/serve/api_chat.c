@@ -34,7 +34,7 @@ static bool parse(mica_request *r, mica_fault *fault)
     json_t *messages = mica_chat_messages(r->body, fault);
     bool good = messages && mica_tool_fields_read(r, fault) &&
                 mica_params_format(r, mica_field(r->body, "response_format"), "response_format", fault) &&
-                mica_tool_fields_constrain(r, fault);
+                mica_tool_fields_constrain(r, "response_format", fault);
     r->prompts = good ? calloc(1, sizeof *r->prompts) : NULL;
     r->n_prompts = r->prompts != NULL;
     if (good && !r->prompts)
@@ -154,4 +154,4 @@ static json_t *whole(mica_request *r)
                      "usage", mica_request_usage(r, "prompt_tokens", "completion_tokens"), "mica", mica_request_timings(r));
 }
 
-const mica_api mica_api_chat = {"chatcmpl-", parse, NULL, say, end, close_stream, whole};
+const mica_api mica_api_chat = {"chatcmpl-", false, parse, NULL, say, end, close_stream, whole};

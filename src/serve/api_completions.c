@@ -1,9 +1,9 @@
 /* api_completions.c - /v1/completions: texts or token ids in, their continuations out. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "serve/fields.h"
+#include "serve/old_logprobs.h"
 #include "serve/request.h"
 
 /* ---- Request ---- */
@@ -26,11 +26,27 @@ static bool text_prompt(mica_request *r, const json_t *text, mica_prompt *p, mic
     return true;
 }
 
-static bool id_prompt(mica_request *r, const json_t *ids, mica_prompt *p, mica_fault *fault)
+/* What the tokens say, with U+FFFD for what is no text. */
+static bool make_text(const mica_request *r, mica_prompt *p, mica_fault *fault)
 {
     mica_error err;
+    char *bytes;
+    size_t n;
+    if (mica_model_detokenize(r->context->model, p->tokens, p->n, false, &bytes, &n, &err))
+        return mica_fault_engine(fault, &err, "prompt");
+    json_t *text = mica_json_lossy(bytes, n);
+    mica_free(bytes);
+    p->length = json_string_length(text);
+    p->text = text ? malloc(p->length + 1) : NULL;
+    if (p->text)
+        memcpy(p->text, json_string_value(text), p->length + 1);
+    json_decref(text);
+    return p->text || mica_fault_set(fault, 500, "out_of_memory", NULL, "the server has no memory for the prompt");
+}
+
+static bool id_prompt(mica_request *r, const json_t *ids, mica_prompt *p, mica_fault *fault)
+{
     size_t n = json_array_size(ids);
-    char *text;
     p->tokens = malloc((n + 1) * sizeof *p->tokens);
     if (!p->tokens)
         return mica_fault_set(fault, 500, "out_of_memory", NULL, "the server has no memory for the prompt");
@@ -45,12 +61,8 @@ static bool id_prompt(mica_request *r, const json_t *ids, mica_prompt *p, mica_f
                                   r->context->info.n_vocab - 1);
         p->tokens[p->n++] = (int32_t)value;
     }
-    if (!r->echo)
-        return true;
-    if (mica_model_detokenize(r->context->model, p->tokens, p->n, false, &text, &p->length, &err))
-        return mica_fault_engine(fault, &err, "prompt");
-    p->text = text; /* from malloc, as all that the library hands over */
-    return true;
+    p->from_ids = true;
+    return !r->echo || make_text(r, p, fault);
 }
 
 static bool read_prompt(mica_request *r, const json_t *prompt, mica_prompt *p, mica_fault *fault)
@@ -93,9 +105,28 @@ static bool refuse_unsupported(mica_request *r, mica_fault *fault)
         return mica_fault_bad(fault, "best_of", "\"best_of\" above \"n\" is not supported");
     if (suffix && *suffix)
         return mica_fault_bad(fault, "suffix", "\"suffix\" is not supported");
-    if (r->echo && r->want_logprobs)
+    if (r->echo && r->want_logprobs && r->options.token_healing)
+        return mica_fault_bad(fault, "token_healing",
+                              "\"token_healing\" changes the prompt's end, so that \"echo\" cannot have its \"logprobs\"");
+    return true;
+}
+
+/* Memory for the log-probabilities of the prompts, which are there before the first reply begins. */
+static bool make_scores(mica_request *r, mica_fault *fault)
+{
+    size_t wide = (size_t)(1 + r->n_top), most = r->stream ? MICA_SERVE_SCORES_SENT : MICA_SERVE_SCORES_MAX, n = 0;
+    for (size_t i = 0; i < r->n_prompts; i++)
+        n += r->prompts[i].n * wide * (size_t)r->n;
+    if (n > most)
         return mica_fault_bad(fault, "logprobs",
-                              "\"logprobs\" of an echoed prompt are not supported: leave out \"echo\" or \"logprobs\"");
+                              "the prompts would have %zu log-probabilities, more than the %zu that %s may have: send fewer or "
+                              "shorter prompts, or ask for a lower \"logprobs\"",
+                              n, most, r->stream ? "a stream" : "an answer");
+    for (size_t i = 0; i < r->n_prompts; i++) {
+        r->prompts[i].scores = calloc(r->prompts[i].n * wide, sizeof *r->prompts[i].scores);
+        if (!r->prompts[i].scores)
+            return mica_fault_set(fault, 500, "out_of_memory", NULL, "the server has no memory for the log-probabilities");
+    }
     return true;
 }
 
@@ -104,7 +135,8 @@ static bool parse(mica_request *r, mica_fault *fault)
     int32_t logprobs = -1;
     r->options.max_tokens = 16; /* OpenAI's default for this route */
     if (!mica_params_read(r, fault) || !mica_field_int32(r->body, "max_tokens", -1, INT32_MAX, &r->options.max_tokens, fault) ||
-        !mica_field_bool(r->body, "echo", &r->echo, fault) || !mica_field_int32(r->body, "logprobs", 0, 20, &logprobs, fault))
+        !mica_field_bool(r->body, "echo", &r->echo, fault) ||
+        !mica_field_int32(r->body, "logprobs", 0, MICA_SERVE_TOP_MAX, &logprobs, fault))
         return false;
     r->think = false; /* raw text in, raw text out */
     r->want_logprobs = logprobs >= 0;
@@ -112,63 +144,22 @@ static bool parse(mica_request *r, mica_fault *fault)
     r->options.top_logprobs = logprobs < 0 ? 0 : logprobs > 0 ? logprobs : 1;
     return refuse_unsupported(r, fault) &&
            mica_params_format(r, mica_field(r->body, "response_format"), "response_format", fault) && read_prompts(r, fault) &&
-           mica_request_make_choices(r, fault);
+           (!r->echo || !r->want_logprobs || make_scores(r, fault)) && mica_request_make_choices(r, fault);
 }
 
-/* ---- Log-probabilities in this route's old form ---- */
+/* ---- Log-probabilities ---- */
 
-/* The token's text, or "bytes:\xNN..." where it is no text of its own, as OpenAI writes it. */
-static json_t *old_token(const json_t *entry)
+/* Of the prompt, of what was not told yet of the reply, or of both; null where none were asked for. */
+static json_t *take_logprobs(mica_choice *c, bool prompt, bool reply)
 {
-    const json_t *bytes = json_object_get(entry, "bytes");
-    char plain[512], spelt[2100];
-    size_t n = json_array_size(bytes), at = (size_t)snprintf(spelt, sizeof spelt, "bytes:");
-    for (size_t i = 0; i < n && i < sizeof plain; i++) {
-        plain[i] = (char)json_integer_value(json_array_get(bytes, i));
-        at += (size_t)snprintf(spelt + at, sizeof spelt - at, "\\x%02x", (unsigned)(unsigned char)plain[i]);
-    }
-    json_t *text = json_stringn(plain, n);
-    return text ? text : json_string(spelt);
-}
-
-static json_t *old_top(const json_t *entry)
-{
-    json_t *object = json_object();
-    const json_t *top = json_object_get(entry, "top_logprobs");
-    for (size_t i = 0; i < json_array_size(top); i++) {
-        const json_t *one = json_array_get(top, i);
-        json_t *name = old_token(one);
-        json_object_set(object, json_string_value(name), json_object_get(one, "logprob"));
-        json_decref(name);
-    }
-    return object;
-}
-
-/* Characters that begin in these bytes: all but UTF-8's continuation bytes. */
-static size_t characters_of(const json_t *bytes)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < json_array_size(bytes); i++)
-        n += (json_integer_value(json_array_get(bytes, i)) & 0xC0) != 0x80;
-    return n;
-}
-
-static json_t *take_logprobs(mica_choice *c)
-{
-    if (!c->logprobs)
-        return json_null();
-    json_t *tokens = json_array(), *values = json_array(), *tops = json_array(), *offsets = json_array();
-    for (size_t i = 0; i < json_array_size(c->logprobs); i++) {
-        const json_t *entry = json_array_get(c->logprobs, i);
-        json_array_append_new(tokens, old_token(entry));
-        json_array_append(values, json_object_get(entry, "logprob"));
-        json_array_append_new(tops, c->request->n_top > 0 ? old_top(entry) : json_null());
-        json_array_append_new(offsets, json_integer((json_int_t)c->offset));
-        c->offset += characters_of(json_object_get(entry, "bytes"));
-    }
-    json_array_clear(c->logprobs);
-    return json_pack("{s:o, s:o, s:o, s:o}", "tokens", tokens, "token_logprobs", values, "top_logprobs", tops, "text_offset",
-                     offsets);
+    json_t *lists = c->logprobs ? mica_old_logprobs_new() : json_null();
+    if (c->logprobs && prompt && c->prompt->scores)
+        mica_old_logprobs_prompt(c, lists);
+    if (prompt && c->prompt->text)
+        c->offset = mica_old_logprobs_characters(c->prompt->text, c->prompt->length);
+    if (c->logprobs && reply)
+        mica_old_logprobs_reply(c, lists);
+    return lists;
 }
 
 /* ---- Replies ---- */
@@ -179,16 +170,16 @@ static json_t *object_of(const mica_request *r, json_t *choices)
                      (json_int_t)r->created, "model", r->context->name, "system_fingerprint", "mica", "choices", choices);
 }
 
-static json_t *choice_of(mica_choice *c, const char *text, size_t length, const char *finish)
+static json_t *choice_of(const mica_choice *c, const char *text, size_t length, json_t *logprobs, const char *finish)
 {
-    return json_pack("{s:i, s:s%, s:o, s:s?}", "index", c->index, "text", text, length, "logprobs", take_logprobs(c),
-                     "finish_reason", finish);
+    return json_pack("{s:i, s:s%, s:o, s:s?}", "index", c->index, "text", text, length, "logprobs", logprobs, "finish_reason",
+                     finish);
 }
 
-static void send(mica_choice *c, const char *text, size_t length, const char *finish)
+static void send(mica_choice *c, const char *text, size_t length, json_t *logprobs, const char *finish)
 {
     mica_request *r = c->request;
-    json_t *o = object_of(r, json_pack("[o]", choice_of(c, text, length, finish)));
+    json_t *o = object_of(r, json_pack("[o]", choice_of(c, text, length, logprobs, finish)));
     if (r->include_usage)
         json_object_set_new(o, "usage", json_null());
     if (finish && r->n_ended == r->n_choices)
@@ -199,20 +190,20 @@ static void send(mica_choice *c, const char *text, size_t length, const char *fi
 static void echo(mica_choice *c)
 {
     if (c->prompt->text && !c->began)
-        send(c, c->prompt->text, c->prompt->length, NULL);
+        send(c, c->prompt->text, c->prompt->length, take_logprobs(c, true, false), NULL);
     c->began = true;
 }
 
 static void say(mica_choice *c, const mica_delta *d)
 {
     echo(c);
-    send(c, d->text, d->length, NULL);
+    send(c, d->text, d->length, take_logprobs(c, false, true), NULL);
 }
 
 static void end(mica_choice *c)
 {
     echo(c);
-    send(c, "", 0, c->finish);
+    send(c, "", 0, take_logprobs(c, false, true), c->finish);
 }
 
 static void close_stream(mica_request *r)
@@ -234,7 +225,8 @@ static json_t *whole(mica_request *r)
         mica_buf_init(&text, MICA_SERVE_REPLY_MAX);
         mica_buf_append(&text, c->prompt->text ? c->prompt->text : "", c->prompt->text ? c->prompt->length : 0);
         mica_buf_append(&text, c->content.data ? c->content.data : "", c->content.length);
-        json_array_append_new(choices, choice_of(c, text.length ? text.data : "", text.length, c->finish));
+        json_array_append_new(choices,
+                              choice_of(c, text.length ? text.data : "", text.length, take_logprobs(c, true, true), c->finish));
         mica_buf_free(&text);
     }
     json_t *o = object_of(r, choices);
@@ -243,4 +235,4 @@ static json_t *whole(mica_request *r)
     return o;
 }
 
-const mica_api mica_api_completions = {"cmpl-", parse, NULL, say, end, close_stream, whole};
+const mica_api mica_api_completions = {"cmpl-", false, parse, NULL, say, end, close_stream, whole};

@@ -8,91 +8,16 @@
 #include "serve/fields.h"
 #include "serve/http.h"
 
-/* Tokens that are computed at once: half of a batch's step, so that streams wait less than for a step more. */
-#define EMBED_CHUNK 128
-
 typedef struct embed_task {
-    mica_schedule_task base; /* first: the scheduler's view of it */
-    mica_server *server;
-    mica_job *job;
+    mica_side_task base; /* first */
     mica_prompt *inputs;
     size_t n_inputs;
     mica_pooling pooling;
     bool base64;
-    float *vector;    /* [n_embd] */
-    mica_buf out;     /* "data", as far as it is made */
-    bool stopping;    /* the server ends */
-    int64_t n_tokens, started_ns;
+    float *vector; /* [n_embd] */
+    mica_buf out;  /* "data", as far as it is made */
+    int64_t n_tokens;
 } embed_task;
-
-struct mica_embeds {
-    mica_server *server;
-    mica_session *session;
-    embed_task *task; /* that is being computed */
-};
-
-/* ---- The session ---- */
-
-void mica_embeds_free(mica_embeds *e)
-{
-    if (!e)
-        return;
-    mica_session_free(e->session);
-    free(e);
-}
-
-static bool is_overdue(const embed_task *t) { return mica_now_ns() >= t->job->deadline_ns; }
-
-/* Between two chunks: others get their turn; non-zero where there is no more use in going on. */
-static int on_chunk(void *user, int32_t done, int32_t total)
-{
-    mica_embeds *e = user;
-    embed_task *t = e->task;
-    if (done == total)
-        return 0;
-    t->stopping = !mica_schedule_breathe(e->server->schedule);
-    return t->stopping || atomic_load(&t->job->gone) || is_overdue(t);
-}
-
-/* With a limit on memory: what the batch leaves of it. */
-static mica_status session_options(const mica_server *s, mica_session_options *o, mica_error *err)
-{
-    const mica_batch_options *b = &s->options.batch;
-    mica_memory_plan plan;
-    *o = mica_session_options_default();
-    o->n_ctx = s->context.n_ctx;
-    o->n_threads = b->n_threads;
-    o->cpus = b->cpus;
-    o->prefill_chunk = EMBED_CHUNK;
-    o->sysroot = b->sysroot;
-    o->kv_k = b->kv_k;
-    o->kv_v = b->kv_v;
-    o->on_prefill = on_chunk;
-    if (b->memory_limit <= 0)
-        return MICA_OK;
-    mica_status status = mica_batch_plan(s->context.model, b, &plan, err);
-    int64_t left = status ? 0 : b->memory_limit - plan.kv_bytes - plan.workspace_bytes;
-    o->memory_limit = left > 0 ? left : 1;
-    return status;
-}
-
-static mica_status make_embeds(mica_server *s, mica_error *err)
-{
-    mica_session_options o;
-    mica_embeds *e = mica_new_array(1, sizeof *e);
-    if (!e)
-        return mica_fail_nomem(err, sizeof *e, "embeddings");
-    e->server = s;
-    mica_status status = session_options(s, &o, err);
-    o.user = e;
-    if (!status)
-        status = mica_session_new(s->context.model, &o, &e->session, err);
-    if (status)
-        mica_embeds_free(e);
-    else
-        s->embeds = e;
-    return status;
-}
 
 /* ---- Requests ---- */
 
@@ -103,7 +28,7 @@ static void free_task(embed_task *t)
     free(t->inputs);
     free(t->vector);
     mica_buf_free(&t->out);
-    mica_job_release(t->job);
+    mica_job_release(t->base.job);
     free(t);
 }
 
@@ -151,7 +76,7 @@ static bool read_text(const mica_serve_context *context, const json_t *text, mic
 
 static bool read_input(embed_task *t, const json_t *input, mica_prompt *p, mica_fault *fault)
 {
-    const mica_serve_context *context = &t->server->context;
+    const mica_serve_context *context = &t->base.server->context;
     if (!json_is_string(input) && !json_is_array(input))
         return wrong_input(fault);
     if (!(json_is_string(input) ? read_text : read_ids)(context, input, p, fault))
@@ -170,7 +95,7 @@ static bool read_input(embed_task *t, const json_t *input, mica_prompt *p, mica_
 /* A number takes up to 16 bytes: sign, 9 digits, point, exponent, comma; in base64 5 1/3. */
 static bool fits_reply(const embed_task *t, size_t n)
 {
-    return n * (size_t)t->server->context.info.n_embd < MICA_SERVE_REPLY_MAX / (t->base64 ? 6 : 17);
+    return n * (size_t)t->base.server->context.info.n_embd < MICA_SERVE_REPLY_MAX / (t->base64 ? 6 : 17);
 }
 
 static bool read_inputs(embed_task *t, const json_t *body, mica_fault *fault)
@@ -208,9 +133,11 @@ static bool read_choice(const json_t *body, const char *name, const char *first,
 
 static bool read_body(embed_task *t, const json_t *body, mica_fault *fault)
 {
-    int64_t width = t->server->context.info.n_embd, dimensions = width;
+    int64_t width = t->base.server->context.info.n_embd, dimensions = width;
+    const char *unused = NULL;
     bool last;
-    if (!read_choice(body, "encoding_format", "float", "base64", &t->base64, fault) ||
+    if (!mica_field_text(body, "model", &unused, fault) || !mica_field_text(body, "user", &unused, fault) ||
+        !read_choice(body, "encoding_format", "float", "base64", &t->base64, fault) ||
         !read_choice(body, "pooling", "mean", "last", &last, fault) ||
         !mica_field_int(body, "dimensions", 1, INT32_MAX, &dimensions, fault))
         return false;
@@ -245,7 +172,7 @@ static void put_base64(mica_buf *out, const float *x, int32_t n)
 
 static void put_vector(embed_task *t, size_t index)
 {
-    int32_t n = t->server->context.info.n_embd;
+    int32_t n = t->base.server->context.info.n_embd;
     mica_buf *out = &t->out;
     mica_buf_printf(out, "%s{\"object\":\"embedding\",\"index\":%zu,\"embedding\":", index > 0 ? "," : "", index);
     mica_buf_putc(out, t->base64 ? '"' : '[');
@@ -260,11 +187,12 @@ static void put_vector(embed_task *t, size_t index)
 /* What follows the vectors: {"model": ...} without its opening bracket. */
 static void put_rest(embed_task *t)
 {
-    int64_t arrived = t->job->arrived_ns;
+    int64_t arrived = t->base.job->arrived_ns;
     json_int_t n = (json_int_t)t->n_tokens;
-    json_t *rest = json_pack("{s:s, s:{s:I, s:I}, s:{s:f, s:f, s:I}}", "model", t->server->context.name, "usage",
-                             "prompt_tokens", n, "total_tokens", n, "mica", "queue_ms", (double)(t->started_ns - arrived) / 1e6,
-                             "total_ms", (double)(mica_now_ns() - arrived) / 1e6, "prompt_n", n);
+    json_t *rest = json_pack("{s:s, s:{s:I, s:I}, s:{s:f, s:f, s:I}}", "model", t->base.server->context.name, "usage",
+                             "prompt_tokens", n, "total_tokens", n, "mica", "queue_ms",
+                             (double)(t->base.started_ns - arrived) / 1e6, "total_ms", (double)(mica_now_ns() - arrived) / 1e6,
+                             "prompt_n", n);
     char *text = rest ? json_dumps(rest, MICA_JSON_FLAGS) : NULL;
     mica_buf_puts(&t->out, "],");
     if (!text || !mica_buf_puts(&t->out, text + 1))
@@ -273,46 +201,25 @@ static void put_rest(embed_task *t)
     json_decref(rest);
 }
 
-static void fail(embed_task *t, const mica_error *err)
-{
-    mica_fault fault;
-    if (t->stopping) {
-        mica_fault_set(&fault, 503, "shutting_down", NULL, "the server is shutting down");
-    } else if (err->code == MICA_CANCELLED) { /* by time, or because nobody reads this */
-        if (!atomic_load(&t->job->gone))
-            atomic_fetch_add(&t->server->metrics.timeouts, 1);
-        mica_fault_set(&fault, 504, "timeout", NULL,
-                       "the request reached the server's time limit while its vectors were being made");
-    } else {
-        mica_fault_engine(&fault, err, "input");
-    }
-    mica_job_fail(t->job, &fault);
-}
-
 static void reply(embed_task *t)
 {
     size_t length = 0;
     put_rest(t);
     char *text = mica_buf_take(&t->out, &length);
-    mica_job_reply(t->job, 200, "application/json", text, length);
+    mica_job_reply(t->base.job, 200, "application/json", text, length);
     free(text);
-    atomic_fetch_add(&t->server->metrics.prompt_tokens, (uint64_t)t->n_tokens);
+    atomic_fetch_add(&t->base.server->metrics.prompt_tokens, (uint64_t)t->n_tokens);
 }
 
-static mica_status compute(embed_task *t, mica_error *err)
+static mica_status compute(embed_task *t, mica_session *session, mica_error *err)
 {
-    mica_server *s = t->server;
-    mica_status status = s->embeds ? MICA_OK : make_embeds(s, err);
-    if (status)
-        return status;
-    s->embeds->task = t;
+    mica_status status = MICA_OK;
     mica_buf_puts(&t->out, "{\"object\":\"list\",\"data\":[");
     for (size_t i = 0; i < t->n_inputs && !status; i++) {
-        status = mica_session_embed(s->embeds->session, t->inputs[i].tokens, t->inputs[i].n, t->pooling, true, t->vector, err);
+        status = mica_session_embed(session, t->inputs[i].tokens, t->inputs[i].n, t->pooling, true, t->vector, err);
         if (!status)
             put_vector(t, i);
     }
-    s->embeds->task = NULL;
     return status;
 }
 
@@ -320,14 +227,19 @@ static mica_status compute(embed_task *t, mica_error *err)
 static void run(mica_schedule_task *task, bool stopping)
 {
     embed_task *t = (embed_task *)task;
-    mica_error err = {.code = MICA_CANCELLED};
-    t->stopping = stopping;
-    t->started_ns = mica_now_ns();
-    bool dropped = stopping || atomic_load(&t->job->gone) || is_overdue(t);
-    if (dropped || compute(t, &err))
-        fail(t, &err);
-    else
+    mica_session *session = NULL;
+    mica_error err;
+    mica_fault fault;
+    mica_status status = mica_side_begin(&t->base, stopping, &session, &err);
+    if (!status)
+        status = compute(t, session, &err);
+    mica_side_end(&t->base);
+    if (status) {
+        mica_side_fault(&t->base, &err, "input", &fault);
+        mica_job_fail(t->base.job, &fault);
+    } else {
         reply(t);
+    }
     free_task(t);
 }
 
@@ -340,7 +252,7 @@ void mica_embeddings_answer(mica_server *s, mica_job *job)
     json_t *body = mica_fields_parse(job->body, job->length, &fault);
     bool good = body != NULL;
     if (t) {
-        *t = (embed_task){.base = {.run = run}, .server = s, .job = mica_job_retain(job)};
+        t->base = (mica_side_task){.base = {.run = run}, .server = s, .job = mica_job_retain(job)};
         mica_buf_init(&t->out, MICA_SERVE_REPLY_MAX);
         t->vector = mica_new_array((size_t)s->context.info.n_embd, sizeof *t->vector);
     }
@@ -349,7 +261,7 @@ void mica_embeddings_answer(mica_server *s, mica_job *job)
     good = good && read_body(t, body, &fault);
     json_decref(body);
     if (good) {
-        mica_schedule_add(s->schedule, &t->base);
+        mica_schedule_add(s->schedule, &t->base.base);
         return;
     }
     mica_job_fail(job, &fault);

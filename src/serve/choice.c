@@ -68,7 +68,7 @@ static int on_token(void *user, const mica_token_event *e)
     c->reasoning_n += r->think && (c->think.state == MICA_THINK_OPENED || c->think.state == MICA_THINK_INSIDE);
     count_token(c);
     bool ends = !r->options.ignore_eos && mica_vocab_ends_generation(r->context->model->vocab, e->token);
-    if (c->logprobs && !ends) /* the token that ends a reply is no part of it */
+    if (c->logprobs && (!ends || r->echo)) /* no part of the reply, but of the tokens that prompt and reply have together */
         note_logprobs(c, e);
     return mica_request_is_dropped(r);
 }
@@ -78,7 +78,7 @@ static int on_token(void *user, const mica_token_event *e)
 static void say(mica_choice *c, const mica_delta *delta)
 {
     mica_request *r = c->request;
-    if (r->stream && !mica_request_is_dropped(r))
+    if ((r->stream || r->api->follows) && !mica_request_is_dropped(r))
         r->api->say(c, delta);
     c->began = true;
 }
@@ -205,7 +205,7 @@ void mica_choice_finish(mica_choice *c, mica_status status, const mica_result *r
         return;
     if (!status)
         tell_rest(c);
-    if (c->content.failed || c->reasoning.failed) {
+    if (c->content.failed || c->reasoning.failed || c->output.arguments.failed) {
         status = MICA_OUT_OF_MEMORY;
         error = NULL;
     }
@@ -217,7 +217,7 @@ void mica_choice_finish(mica_choice *c, mica_status status, const mica_result *r
     }
     bool cut = strcmp(result->stop_reason, "length") == 0 || strcmp(result->stop_reason, "context") == 0;
     c->finish = json_array_size(c->calls) > 0 ? "tool_calls" : cut ? "length" : "stop";
-    if (r->stream)
+    if (r->stream || r->api->follows)
         r->api->end(c);
     if (r->n_ended == r->n_choices && !mica_request_is_dropped(r))
         close_request(r);

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/xxh64.h"
 #include "serve/http.h"
 
 #define READ_AHEAD ((size_t)64 * 1024) /* bytes that a client may send before they are wanted */
@@ -25,6 +26,7 @@ struct mica_connection {
     enum { READING, WAITING, CLOSING, LINGERING } state;
     bool in_body, started; /* READING: of the request some bytes have come */
     size_t route;
+    uint64_t address; /* a hash */
     mica_job *job;
     bool head_only, head_sent, chunked, keep_alive;
 };
@@ -215,6 +217,7 @@ static void dispatch(mica_connection *c)
         return;
     }
     job->deadline_ns = job->arrived_ns + (int64_t)s->options.time_s * 1000000000;
+    job->client = mica_guard_client(s, &c->parse, c->address, &job->has_key);
     const char *etags = mica_http_header_of(&c->parse, "if-none-match");
     snprintf(job->if_none_match, sizeof job->if_none_match, "%s",
              etags && strlen(etags) < sizeof job->if_none_match ? etags : "");
@@ -402,6 +405,20 @@ static void refuse_connection(mica_connection *c)
     refuse(c, &fault, "Retry-After: 1\r\n");
 }
 
+/* Of the address without the port, which is another one for each connection. */
+static uint64_t hash_peer(evutil_socket_t fd)
+{
+    struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
+    socklen_t length = sizeof peer;
+    if (getpeername(fd, (struct sockaddr *)&peer, &length))
+        return 0; /* it is gone already */
+    if (peer.ss_family == AF_INET)
+        return mica_xxh64_of(&((struct sockaddr_in *)&peer)->sin_addr, sizeof(struct in_addr));
+    if (peer.ss_family == AF_INET6)
+        return mica_xxh64_of(&((struct sockaddr_in6 *)&peer)->sin6_addr, sizeof(struct in6_addr));
+    return 0;
+}
+
 void mica_connection_accept(mica_server *s, evutil_socket_t fd)
 {
     struct timeval write_time = {.tv_sec = MICA_SERVE_WRITE_S};
@@ -417,7 +434,8 @@ void mica_connection_accept(mica_server *s, evutil_socket_t fd)
         free(c);
         return;
     }
-    *c = (mica_connection){.server = s, .next = s->connections, .socket = socket, .timer = timer, .route = mica_route_count()};
+    *c = (mica_connection){.server = s, .next = s->connections, .socket = socket, .timer = timer, .route = mica_route_count(),
+                           .address = hash_peer(fd)};
     if (s->connections)
         s->connections->previous = c;
     s->connections = c;

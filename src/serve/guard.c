@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/xxh64.h"
 #include "serve/http.h"
 
 const char *mica_guard_cors(const mica_server *s, const mica_http_parse *p)
@@ -51,4 +52,15 @@ bool mica_guard_allows(const mica_server *s, const mica_http_parse *p, size_t ro
         return true;
     return mica_fault_set(fault, 401, "invalid_api_key", NULL, "%s",
                           given ? "the API key is wrong" : "an API key is needed: Authorization: Bearer KEY");
+}
+
+uint64_t mica_guard_client(const mica_server *s, const mica_http_parse *p, uint64_t address, bool *has_key)
+{
+    const char *given = mica_http_header_of(p, "authorization");
+    *has_key = s->keys.n > 0 && given && mica_keys_allow(&s->keys, given);
+    if (!*has_key)
+        return address;
+    given += strcspn(given, " "); /* behind "Bearer" */
+    given += strspn(given, " ");
+    return mica_xxh64_of(given, strlen(given));
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 
@@ -221,6 +222,29 @@ static mica_status make_context(mica_server *s, mica_error *err)
     return MICA_OK;
 }
 
+/* What another process computed: worth having, but not a reason to serve nothing. */
+static void restore_prefixes(mica_server *s)
+{
+    const char *path = s->options.prefix_file;
+    int64_t n;
+    mica_error err;
+    if (!path || access(path, F_OK) != 0)
+        return;
+    if (mica_batch_restore_prefixes(mica_schedule_batch(s->schedule), path, &n, &err))
+        mica_server_log(s, "the prefixes in %s are not used: %s", path, err.message);
+    else
+        mica_server_log(s, "%lld tokens of prefixes are there from %s", (long long)n, path);
+}
+
+static void save_prefixes(mica_server *s)
+{
+    mica_error err;
+    if (!s->options.prefix_file || s->stopped)
+        return;
+    if (mica_batch_save_prefixes(mica_schedule_batch(s->schedule), s->options.prefix_file, &err))
+        mica_server_log(s, "the prefixes are not saved: %s", err.message);
+}
+
 /* The other threads must not get the signals that the loop waits for. */
 static mica_status start_threads(mica_server *s, mica_error *err)
 {
@@ -232,6 +256,10 @@ static mica_status start_threads(mica_server *s, mica_error *err)
     sigdelset(&all, SIGILL);
     pthread_sigmask(SIG_BLOCK, &all, &before);
     mica_status status = mica_schedule_new(&s->context, &s->options.batch, &s->schedule, err);
+    if (!status) {
+        restore_prefixes(s);
+        status = mica_schedule_start(s->schedule, err);
+    }
     if (!status)
         status = mica_prepare_new(work, s, &s->prepare, err);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -283,8 +311,12 @@ void mica_server_free(mica_server *s)
     if (s->schedule)
         mica_connection_close_all(s); /* which drops their jobs: the threads have less to end */
     mica_prepare_free(s->prepare);
+    if (s->schedule && s->prepare) { /* it ran */
+        mica_schedule_end(s->schedule);
+        save_prefixes(s);
+    }
     mica_schedule_free(s->schedule);
-    mica_embeds_free(s->embeds);
+    mica_side_free(s->side);
     mica_cache_free(s->context.cache); /* all requests are gone */
     mica_outbox_close(&s->outbox);
     if (s->listener)

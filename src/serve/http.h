@@ -17,6 +17,7 @@
 #include "serve/prepare.h"
 #include "serve/schedule.h"
 #include "serve/server.h"
+#include "serve/side.h"
 
 typedef struct mica_connection mica_connection;
 
@@ -28,7 +29,7 @@ struct mica_server {
     mica_outbox outbox;
     mica_schedule *schedule;
     mica_prepare *prepare;
-    mica_embeds *embeds; /* NULL: nobody asked for embeddings yet */
+    mica_side *side; /* NULL: nobody asked for embeddings or scores yet */
     char address[128];
     bool loopback; /* the address is of this machine alone */
     /* the event loop */
@@ -56,6 +57,8 @@ const char *mica_route_name(size_t i);
 bool mica_route_find(const mica_http_parse *p, size_t *route, char allow[64], mica_fault *fault);
 /** Whether the head may ask for that: key, host, origin. */
 bool mica_guard_allows(const mica_server *s, const mica_http_parse *p, size_t route, mica_fault *fault);
+/** Tells clients apart: a hash of the key (*has_key), or, where there are no keys, `address`. */
+uint64_t mica_guard_client(const mica_server *s, const mica_http_parse *p, uint64_t address, bool *has_key);
 /** The origin to name in the answer, or NULL. */
 const char *mica_guard_cors(const mica_server *s, const mica_http_parse *p);
 

@@ -35,6 +35,8 @@ struct mica_job {
     size_t length;
     char if_none_match[64]; /* the header, for routes whose answers have an ETag; "" without, or if it is longer */
     mica_outbox *outbox;
+    uint64_t client;        /* a hash of its API key, or of its address */
+    bool has_key;           /* the former */
     struct mica_connection *connection;
     mica_buf out;                /* (out) bytes for the client, framing aside */
     int status;                  /* (out) 0: nothing was said */

@@ -23,15 +23,20 @@
 #define MICA_JSON_FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(9)) /* of answers: 9 digits tell any two floats apart */
 
 /* ---- Requests ---- */
-#define MICA_SERVE_CHOICES_MAX  16   /* "n" */
-#define MICA_SERVE_PROMPTS_MAX  64   /* prompts of one /v1/completions */
-#define MICA_SERVE_INPUTS_MAX   2048 /* texts of one /v1/embeddings, as OpenAI */
-#define MICA_SERVE_REPLIES_MAX  64   /* n times prompts */
+#define MICA_SERVE_CHOICES_MAX  16        /* "n" */
+#define MICA_SERVE_PROMPTS_MAX  64        /* prompts of one /v1/completions */
+#define MICA_SERVE_INPUTS_MAX   2048      /* texts of one /v1/embeddings, as OpenAI */
+#define MICA_SERVE_REPLIES_MAX  64        /* n times prompts */
+#define MICA_SERVE_TOP_MAX      20        /* "logprobs", "top_logprobs": as the engine */
+#define MICA_SERVE_SCORES_MAX   (1 << 18) /* log-probabilities of prompts in one answer: as JSON values up to 100 MB */
+#define MICA_SERVE_SCORES_SENT  (1 << 14) /* the same in a stream, to which they are sent at once: half of what may wait */
 #define MICA_SERVE_MESSAGES_MAX 10000
 #define MICA_SERVE_STOP_MAX     32   /* as the engine */
 #define MICA_SERVE_STOP_BYTES   1024 /* as the engine */
 #define MICA_SERVE_BIAS_MAX     1024
 #define MICA_SERVE_QUEUE        64  /* requests that wait; above that: 429 */
+#define MICA_SERVE_PRIORITY_MAX 100 /* and -100 the lowest */
+#define MICA_SERVE_AGE_S        30  /* of waiting are worth a level of priority: -10 gets by 0 in half of the time limit */
 #define MICA_SERVE_COMPILED     16  /* constraints and tool lists that are kept compiled */
 #define MICA_SERVE_TIME_S       600 /* for a whole request, waiting included */
 

@@ -101,8 +101,9 @@ char *mica_metrics_text(const mica_metrics *m, const char *model, const char *(*
     gauge(&out, "mica_running", "Requests with a slot.", running);
     gauge(&out, "mica_slots", "Replies that can run at the same time.", atomic_load(&m->slots));
     gauge(&out, "mica_connections", "Open connections.", atomic_load(&m->connections));
-    gauge(&out, "mica_kv_tokens", "Tokens in the KV caches of all slots.", atomic_load(&m->kv_tokens));
-    gauge(&out, "mica_kv_capacity_tokens", "Tokens that they have room for.", atomic_load(&m->kv_capacity));
+    gauge(&out, "mica_kv_tokens", "Tokens that running replies hold in the KV memory.", atomic_load(&m->kv_tokens));
+    gauge(&out, "mica_kv_cached_tokens", "Further tokens in it that later requests may begin with.", atomic_load(&m->kv_cached));
+    gauge(&out, "mica_kv_capacity_tokens", "Tokens that it has room for.", atomic_load(&m->kv_capacity));
     gauge(&out, "mica_resident_bytes", "Resident memory of the process, mapped weights included; -1: unknown.",
           memory.rss_bytes);
     gauge(&out, "mica_anonymous_bytes", "Resident memory without mapped files; -1: unknown.", memory.anon_bytes);
@@ -110,6 +111,10 @@ char *mica_metrics_text(const mica_metrics *m, const char *model, const char *(*
     counter(&out, "mica_prompt_tokens_total", "Tokens of prompts, cached ones included.", atomic_load(&m->prompt_tokens));
     counter(&out, "mica_cached_tokens_total", "Tokens of prompts that were in a cache.", atomic_load(&m->cached_tokens));
     counter(&out, "mica_generated_tokens_total", "Tokens of replies.", atomic_load(&m->generated_tokens));
+    counter(&out, "mica_kv_evictions_total", "Blocks of 32 cached tokens given up for lack of memory.",
+            (uint64_t)atomic_load(&m->kv_evictions));
+    counter(&out, "mica_suspensions_total", "Times a reply gave its KV memory up to older ones, and was computed again.",
+            (uint64_t)atomic_load(&m->suspensions));
     counter(&out, "mica_steps_total", "Forward passes.", atomic_load(&m->steps));
     counter(&out, "mica_connections_total", "Connections accepted.", atomic_load(&m->connections_total));
     counter(&out, "mica_clients_left_total", "Requests whose client closed the connection before the end.",

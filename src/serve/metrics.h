@@ -20,7 +20,8 @@ typedef struct mica_metrics {
     _Atomic uint64_t requests[MICA_METRICS_ROUTES][MICA_METRICS_STATUSES];
     _Atomic uint64_t prompt_tokens, cached_tokens, generated_tokens, steps;
     _Atomic uint64_t clients_left, slow_readers, timeouts, queue_refusals, connection_refusals, connections_total;
-    _Atomic int64_t connections, in_flight, running, slots, kv_tokens, kv_capacity;
+    _Atomic int64_t connections, in_flight, running, slots;
+    _Atomic int64_t kv_tokens, kv_cached, kv_capacity, kv_evictions, suspensions;
     mica_histogram ttft, tpot, queue_time;
 } mica_metrics;
 

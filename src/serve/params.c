@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/xxh64.h"
 #include "serve/fields.h"
 #include "serve/request.h"
 
@@ -118,10 +119,23 @@ static bool read_think(mica_request *r, mica_fault *fault)
     return true;
 }
 
+/* Whom the request counts for among those that wait: a key, or else whom it names, or else an address. */
+static bool read_client(mica_request *r, mica_fault *fault)
+{
+    const char *user = NULL;
+    if (!mica_field_text(r->body, "user", &user, fault) ||
+        !mica_field_int32(r->body, "priority", -MICA_SERVE_PRIORITY_MAX, MICA_SERVE_PRIORITY_MAX, &r->priority, fault))
+        return false;
+    r->client = r->job ? r->job->client : 0;
+    if (user && *user && !(r->job && r->job->has_key))
+        r->client = mica_xxh64_of(user, strlen(user));
+    return true;
+}
+
 bool mica_params_read(mica_request *r, mica_fault *fault)
 {
-    const char *model = NULL, *user = NULL;
-    return mica_field_text(r->body, "model", &model, fault) && mica_field_text(r->body, "user", &user, fault) &&
+    const char *model = NULL;
+    return mica_field_text(r->body, "model", &model, fault) && read_client(r, fault) &&
            mica_field_int32(r->body, "n", 1, MICA_SERVE_CHOICES_MAX, &r->n, fault) && read_sampling(r, fault) &&
            read_seed(r, fault) && read_stop(r, fault) && read_bias(r, fault) && read_stream(r, fault) && read_think(r, fault);
 }

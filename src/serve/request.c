@@ -46,6 +46,8 @@ static void free_choice(mica_choice *c)
     mica_tool_parser_free(c->parser);
     mica_buf_free(&c->content);
     mica_buf_free(&c->reasoning);
+    mica_buf_free(&c->output.arguments);
+    json_decref(c->output.items);
     json_decref(c->calls);
     json_decref(c->logprobs);
 }
@@ -59,6 +61,7 @@ void mica_request_free(mica_request *r)
     for (size_t i = 0; i < r->n_prompts; i++) {
         mica_free(r->prompts[i].tokens);
         free(r->prompts[i].text);
+        free(r->prompts[i].scores);
     }
     free(r->choices);
     free(r->prompts);
@@ -87,10 +90,16 @@ bool mica_request_make_choices(mica_request *r, mica_fault *fault)
         c->prompt = &r->prompts[i / (size_t)r->n];
         mica_buf_init(&c->content, MICA_SERVE_REPLY_MAX / 4);
         mica_buf_init(&c->reasoning, MICA_SERVE_REPLY_MAX / 4);
+        mica_buf_init(&c->output.arguments, MICA_SERVE_REPLY_MAX / 4);
         c->calls = json_array();
         c->logprobs = r->want_logprobs ? json_array() : NULL;
     }
     return true;
+}
+
+bool mica_request_is_scored(const mica_request *r)
+{
+    return r->n_prompts > 0 && r->prompts[0].scores;
 }
 
 bool mica_request_check_prompt(const mica_request *r, const mica_prompt *p, const char *param, mica_fault *fault)

@@ -31,12 +31,29 @@ typedef struct mica_serve_context {
 
 typedef struct mica_request mica_request;
 
+/** A token and its log-probability, given those before it. */
+typedef struct mica_score {
+    int32_t token;
+    float logprob;
+} mica_score;
+
 typedef struct mica_prompt {
     int32_t *tokens; /* mica_free() */
     size_t n;
-    char *text; /* for "echo", else NULL; free() */
+    bool from_ids; /* the request has its tokens, and `text` is what they say */
+    char *text;    /* for "echo", else NULL; UTF-8; free() */
     size_t length;
+    mica_score *scores; /* [n][1 + n_top]: of the token itself, then of the best ones. NULL: none */
 } mica_prompt;
+
+/** The output items of a reply, where its form has such (api_responses.c). */
+typedef struct mica_output {
+    json_t *items; /* array; NULL: none yet. With `open` more comes of the last one */
+    bool open;
+    size_t from;        /* of the content: where an open message begins */
+    size_t n_calls;     /* that were whole before an open call */
+    mica_buf arguments; /* of the open call, as far as they are there */
+} mica_output;
 
 /** One reply. */
 typedef struct mica_choice {
@@ -49,7 +66,8 @@ typedef struct mica_choice {
     json_t *calls;               /* array, as a message has them */
     json_t *logprobs;            /* array of entries that were not said yet; NULL: not asked for */
     size_t offset;               /* of the next log-probability in the text, where the form tells that */
-    json_int_t sequence;         /* of the next event, where the form numbers them */
+    mica_output output;
+    json_int_t sequence; /* of the next event, where the form numbers them */
     bool began;                  /* a piece was said */
     bool ended;
     const char *finish;     /* "stop", "length", "tool_calls" */
@@ -74,6 +92,7 @@ typedef struct mica_delta {
 /** A form of requests and replies. The functions of a stream send events with mica_request_event(). */
 typedef struct mica_api {
     const char *id_prefix;
+    bool follows; /* `say` and `end` are called for answers that are no stream, too */
     bool (*parse)(mica_request *r, mica_fault *fault);
     void (*open)(mica_request *r); /* the stream begins; may be NULL */
     void (*say)(mica_choice *c, const mica_delta *delta);
@@ -93,6 +112,8 @@ struct mica_request {
     int64_t created; /* Unix time */
     bool stream, include_usage, echo, want_logprobs, think, think_inside;
     int32_t n, n_top;              /* choices of a prompt; alternatives to show */
+    int32_t priority;              /* among those that wait (queue.h) */
+    uint64_t client;               /* whom it counts for there */
     mica_generate_options options; /* on_... and user are set for each choice */
     const char *stop[MICA_SERVE_STOP_MAX];
     mica_logit_bias *bias;
@@ -113,6 +134,9 @@ struct mica_request {
 mica_request *mica_request_new(const mica_serve_context *context, const mica_api *api, mica_job *job, const char *body,
                                size_t length, mica_fault *fault);
 void mica_request_free(mica_request *r);
+
+/** Whether the log-probabilities of its prompts are wanted: score.h is where it goes. */
+bool mica_request_is_scored(const mica_request *r);
 
 /** For the api's parse: after the prompts are there. */
 bool mica_request_make_choices(mica_request *r, mica_fault *fault);

@@ -6,6 +6,7 @@
 
 #include "serve/http.h"
 #include "serve/page.h"
+#include "serve/score.h"
 #include "serve/text_routes.h"
 
 static void reply_json(mica_job *job, int status, json_t *json)
@@ -58,7 +59,10 @@ static void generate(mica_server *s, mica_job *job, const mica_api *api)
         if (api->open)
             api->open(r);
     }
-    mica_schedule_submit(s->schedule, r);
+    if (mica_request_is_scored(r))
+        mica_score_submit(s, r);
+    else
+        mica_schedule_submit(s->schedule, r);
 }
 
 static void chat(mica_server *s, mica_job *job)

@@ -5,56 +5,29 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "serve/queue.h"
 
 typedef struct mica_slot {
     mica_schedule *schedule;
     mica_session *session;
     mica_choice *choice; /* NULL: idle */
-    uint64_t last_used;  /* a count of replies; 0: never */
 } mica_slot;
-
-typedef struct request_list {
-    mica_request *first, **end;
-} request_list;
 
 struct mica_schedule {
     const mica_serve_context *context;
     mica_batch *batch;
     int32_t n_slots, n_busy;
+    int64_t measured_ns;
     mica_slot *slots;
-    uint64_t replies;
-    request_list waiting; /* the thread's own */
+    mica_queue waiting; /* the thread's own */
     pthread_t thread;
     bool started;
     pthread_mutex_t lock;
     pthread_cond_t news;
-    request_list inbox; /* with the lock held, as all below */
+    mica_queue inbox; /* with the lock held, as all below */
     mica_schedule_task *first_task, *last_task;
     bool stopping, look;
 };
-
-/* ---- Lists ---- */
-
-static void list_init(request_list *list)
-{
-    *list = (request_list){NULL, &list->first};
-}
-
-static void list_add(request_list *list, mica_request *r)
-{
-    r->next = NULL;
-    *list->end = r;
-    list->end = &r->next;
-}
-
-static void list_move(request_list *to, request_list *from)
-{
-    if (!from->first)
-        return;
-    *to->end = from->first;
-    to->end = from->end;
-    list_init(from);
-}
 
 /* ---- Requests that end ---- */
 
@@ -66,14 +39,6 @@ static void release_request(mica_request *r)
     mica_request_free(r);
 }
 
-static bool waits(const mica_schedule *s, const mica_request *wanted)
-{
-    for (const mica_request *r = s->waiting.first; r; r = r->next)
-        if (r == wanted)
-            return true;
-    return false;
-}
-
 static void on_done(void *user, mica_status status, const mica_result *result, const mica_error *error)
 {
     mica_choice *c = user;
@@ -81,38 +46,29 @@ static void on_done(void *user, mica_status status, const mica_result *result, c
     mica_schedule *s = slot->schedule;
     mica_request *r = c->request;
     slot->choice = NULL;
-    slot->last_used = ++s->replies;
     s->n_busy--;
     mica_choice_finish(c, status, result, error);
-    if (r->n_ended == r->n_started && !waits(s, r))
+    (void)mica_session_reset(slot->session, NULL); /* what it computed stays in the batch's prefixes */
+    if (r->n_ended == r->n_started && !mica_queue_has(&s->waiting, r))
         release_request(r);
 }
 
 /* ---- Slots ---- */
 
-static size_t common_prefix(const mica_session *session, const mica_prompt *p)
+static mica_slot *idle_slot(mica_schedule *s)
 {
-    size_t n, i = 0;
-    const int32_t *tokens = mica_session_tokens(session, &n);
-    n = n < p->n ? n : p->n;
-    while (i < n && tokens[i] == p->tokens[i])
+    int32_t i = 0;
+    while (s->slots[i].choice)
         i++;
-    return i;
+    return &s->slots[i];
 }
 
-static mica_slot *choose_slot(mica_schedule *s, const mica_prompt *p)
+/* Whether the prompt fits beside what runs: starting it would only take memory from others. What runs alone always fits. */
+static bool has_room(const mica_schedule *s, const mica_prompt *p)
 {
-    mica_slot *best = NULL;
-    size_t longest = 0;
-    for (int32_t i = 0; i < s->n_slots; i++) {
-        mica_slot *slot = &s->slots[i];
-        size_t n = slot->choice ? 0 : common_prefix(slot->session, p);
-        if (!slot->choice && (!best || n > longest || (n == longest && slot->last_used < best->last_used))) {
-            best = slot;
-            longest = n;
-        }
-    }
-    return best;
+    mica_batch_info info;
+    mica_batch_get_info(s->batch, &info);
+    return s->n_busy == 0 || info.kv_held + (int64_t)p->n < info.kv_tokens;
 }
 
 /* False: the request has failed. */
@@ -141,18 +97,27 @@ static bool start_choice(mica_schedule *s, mica_slot *slot, mica_choice *c)
     return true;
 }
 
-/* Starts what there are slots for; a request leaves the list when its last choice has started. */
-static void start_waiting(mica_schedule *s)
+static int32_t running_of(const void *user, uint64_t client)
+{
+    const mica_schedule *s = user;
+    int32_t n = 0;
+    for (int32_t i = 0; i < s->n_slots; i++)
+        n += s->slots[i].choice && s->slots[i].choice->request->client == client;
+    return n;
+}
+
+/* Starts what there are slots for; a request leaves the queue when its last choice has started. */
+static void start_waiting(mica_schedule *s, int64_t now)
 {
     while (s->waiting.first && s->n_busy < s->n_slots) {
-        mica_request *r = s->waiting.first;
+        mica_request *r = mica_queue_next(&s->waiting, now, running_of, s);
         mica_choice *c = &r->choices[r->n_started];
-        bool good = start_choice(s, choose_slot(s, c->prompt), c);
+        if (!has_room(s, c->prompt))
+            break;
+        bool good = start_choice(s, idle_slot(s), c);
         if (good && r->n_started < r->n_choices)
             continue;
-        s->waiting.first = r->next;
-        if (!s->waiting.first)
-            list_init(&s->waiting);
+        mica_queue_remove(&s->waiting, r);
         if (r->n_ended == r->n_started)
             release_request(r);
     }
@@ -173,16 +138,13 @@ static void check_time(mica_request *r, int64_t now)
 
 static void drop_waiting(mica_schedule *s, int64_t now)
 {
-    request_list all = s->waiting;
-    if (!all.first)
-        return;
-    list_init(&s->waiting);
-    for (mica_request *r = all.first, *next; r; r = next) {
+    for (mica_request *r = s->waiting.first, *next; r; r = next) {
         next = r->next;
         check_time(r, now);
         if (!mica_request_is_dropped(r))
-            list_add(&s->waiting, r);
-        else if (r->n_ended == r->n_started)
+            continue;
+        mica_queue_remove(&s->waiting, r);
+        if (r->n_ended == r->n_started)
             release_request(r);
     }
 }
@@ -198,14 +160,19 @@ static void cancel_running(mica_schedule *s, int64_t now)
     }
 }
 
-static void measure(mica_schedule *s)
+/* Ten times a second: it looks at every block. */
+static void measure(mica_schedule *s, int64_t now)
 {
-    size_t n, total = 0;
-    for (int32_t i = 0; i < s->n_slots; i++) {
-        (void)mica_session_tokens(s->slots[i].session, &n);
-        total += n;
-    }
-    atomic_store(&s->context->metrics->kv_tokens, (int64_t)total);
+    mica_metrics *m = s->context->metrics;
+    mica_batch_info info;
+    if (now - s->measured_ns < 100000000 && s->n_busy > 0)
+        return;
+    s->measured_ns = now;
+    mica_batch_get_info(s->batch, &info);
+    atomic_store(&m->kv_tokens, info.kv_held);
+    atomic_store(&m->kv_cached, info.kv_cached);
+    atomic_store(&m->kv_evictions, info.evictions);
+    atomic_store(&m->suspensions, info.suspensions);
 }
 
 /* ---- Tasks ---- */
@@ -238,19 +205,19 @@ static void work(mica_schedule *s)
     int64_t now = mica_now_ns();
     drop_waiting(s, now);
     cancel_running(s, now);
-    start_waiting(s);
+    start_waiting(s, now);
     if (s->n_busy > 0) {
         (void)mica_batch_step(s->batch); /* on_done keeps count */
         atomic_fetch_add(&s->context->metrics->steps, 1);
     }
-    measure(s);
+    measure(s, now);
 }
 
 bool mica_schedule_breathe(mica_schedule *s)
 {
     pthread_mutex_lock(&s->lock);
     bool stop = s->stopping;
-    list_move(&s->waiting, &s->inbox);
+    mica_queue_move(&s->waiting, &s->inbox);
     pthread_mutex_unlock(&s->lock);
     if (!stop)
         work(s);
@@ -279,7 +246,7 @@ static void *run(void *user)
             pthread_cond_wait(&s->news, &s->lock);
         bool stop = s->stopping;
         s->look = false;
-        list_move(&s->waiting, &s->inbox);
+        mica_queue_move(&s->waiting, &s->inbox);
         mica_schedule_task *task = stop ? NULL : take_task(s);
         pthread_mutex_unlock(&s->lock);
         if (stop)
@@ -316,43 +283,58 @@ static mica_status make_slots(mica_schedule *s, mica_error *err)
 mica_status mica_schedule_new(const mica_serve_context *context, const mica_batch_options *options, mica_schedule **out,
                               mica_error *err)
 {
+    mica_batch_info info;
     mica_schedule *s = mica_new_array(1, sizeof *s);
     *out = NULL;
     if (!s)
         return mica_fail_nomem(err, sizeof *s, "the scheduler");
     s->context = context;
     s->n_slots = options->max_sessions;
-    list_init(&s->waiting);
-    list_init(&s->inbox);
+    mica_queue_init(&s->waiting);
+    mica_queue_init(&s->inbox);
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->news, NULL);
     mica_status status = mica_batch_new(context->model, options, &s->batch, err);
     if (!status)
         status = make_slots(s, err);
-    if (!status && pthread_create(&s->thread, NULL, run, s))
-        status = mica_fail(err, MICA_OUT_OF_MEMORY, "the system refuses another thread");
-    s->started = !status;
     if (status) {
         mica_schedule_free(s);
         return status;
     }
     atomic_store(&context->metrics->slots, s->n_slots);
-    atomic_store(&context->metrics->kv_capacity, (int64_t)s->n_slots * context->n_ctx);
+    mica_batch_get_info(s->batch, &info);
+    atomic_store(&context->metrics->kv_capacity, info.kv_tokens);
     *out = s;
     return MICA_OK;
+}
+
+mica_batch *mica_schedule_batch(mica_schedule *s) { return s->batch; }
+
+mica_status mica_schedule_start(mica_schedule *s, mica_error *err)
+{
+    if (pthread_create(&s->thread, NULL, run, s))
+        return mica_fail(err, MICA_OUT_OF_MEMORY, "the system refuses another thread");
+    s->started = true;
+    return MICA_OK;
+}
+
+void mica_schedule_end(mica_schedule *s)
+{
+    if (!s->started)
+        return;
+    pthread_mutex_lock(&s->lock);
+    s->stopping = true;
+    pthread_cond_signal(&s->news);
+    pthread_mutex_unlock(&s->lock);
+    pthread_join(s->thread, NULL);
+    s->started = false;
 }
 
 void mica_schedule_free(mica_schedule *s)
 {
     if (!s)
         return;
-    if (s->started) {
-        pthread_mutex_lock(&s->lock);
-        s->stopping = true;
-        pthread_cond_signal(&s->news);
-        pthread_mutex_unlock(&s->lock);
-        pthread_join(s->thread, NULL);
-    }
+    mica_schedule_end(s);
     mica_batch_free(s->batch); /* and its sessions */
     free(s->slots);
     pthread_mutex_destroy(&s->lock);
@@ -363,7 +345,7 @@ void mica_schedule_free(mica_schedule *s)
 void mica_schedule_submit(mica_schedule *s, mica_request *r)
 {
     pthread_mutex_lock(&s->lock);
-    list_add(&s->inbox, r);
+    mica_queue_add(&s->inbox, r);
     pthread_cond_signal(&s->news);
     pthread_mutex_unlock(&s->lock);
 }

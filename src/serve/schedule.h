@@ -2,10 +2,9 @@
  * drops what nobody waits for.
  *
  * Invariants
- *  1. Requests wait in the order of their arrival; a request's choices start in order.
- *  2. A slot has a choice from mica_batch_submit() until the engine's on_done; a slot without one keeps its session's history,
- * which the next request may begin with: it gets the idle slot with the longest common prefix, of equal ones the one that was
- * unused longest.
+ *  1. queue.h says which of the requests that wait is next, for each slot anew; a request's choices start in order.
+ *  2. A slot has a choice from mica_batch_submit() until the engine's on_done. Afterwards its session is empty: what it has
+ * computed, later requests find in the batch's prefixes.
  *  3. A request is freed when none of its choices runs and none waits.
  *  4. Between two steps every dropped or overdue request is looked at: a slot is free again after one step at most. */
 #ifndef MICA_SERVE_SCHEDULE_H
@@ -14,10 +13,16 @@
 
 typedef struct mica_schedule mica_schedule;
 
-/** Makes the batch with all its sessions, and starts the thread. `context` is borrowed. */
+/** Makes the batch with all its sessions. `context` is borrowed. */
 mica_status mica_schedule_new(const mica_serve_context *context, const mica_batch_options *options, mica_schedule **out,
                               mica_error *err);
-/** Drops what runs and waits (503), ends the thread. NULL is fine. */
+/** Starts the thread. */
+mica_status mica_schedule_start(mica_schedule *s, mica_error *err);
+/** Drops what runs and waits (503), ends the thread, if there is one. */
+void mica_schedule_end(mica_schedule *s);
+/** The batch, while there is no thread. */
+mica_batch *mica_schedule_batch(mica_schedule *s);
+/** Ends it, too. NULL is fine. */
 void mica_schedule_free(mica_schedule *s);
 
 /** Takes the request over. From any thread. */

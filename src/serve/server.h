@@ -24,6 +24,7 @@ typedef struct mica_server_options {
     int queue;                  /* requests that may wait */
     int connections;            /* at the same time */
     int time_s;                 /* for a whole request */
+    const char *prefix_file;    /* what was computed is read from and, after draining, saved to it; NULL: nowhere */
     mica_batch_options batch;   /* max_sessions: replies at the same time */
     void (*on_log)(void *user, const char *line);
     void *user;

@@ -60,8 +60,8 @@ static json_t *status(const mica_server *s, const mica_memory_plan *plan)
 {
     const mica_metrics *m = &s->metrics;
     int64_t running = atomic_load(&m->running), waiting = atomic_load(&m->in_flight) - running;
-    json_t *kv = json_pack("{s:I, s:I}", "tokens", (json_int_t)atomic_load(&m->kv_tokens), "capacity",
-                           (json_int_t)atomic_load(&m->kv_capacity));
+    json_t *kv = json_pack("{s:I, s:I, s:I}", "tokens", (json_int_t)atomic_load(&m->kv_tokens), "cached",
+                           (json_int_t)atomic_load(&m->kv_cached), "capacity", (json_int_t)atomic_load(&m->kv_capacity));
     json_t *load = json_pack("{s:I, s:I, s:I, s:i}", "slots", (json_int_t)atomic_load(&m->slots), "running", (json_int_t)running, "waiting",
                              (json_int_t)(waiting > 0 ? waiting : 0), "queue", s->options.queue);
     return json_pack("{s:s, s:s, s:I, s:f, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version", mica_version(), "state",

@@ -85,7 +85,7 @@ json_t *mica_text_template(const mica_serve_context *context, const json_t *body
     json_t *messages = mica_chat_messages(body, fault), *answer = NULL;
     char *text;
     size_t length;
-    if (messages && mica_chat_prompt(context, body, messages, NULL, &text, &length, fault)) {
+    if (messages && mica_chat_prompt(context, body, messages, &text, &length, fault)) {
         answer = json_pack("{s:s%}", "prompt", text, length);
         mica_free(text);
     }

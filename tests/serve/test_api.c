@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #include "serve/fields.h"
 #include "serve/request.h"
+#include "serve/responses_input.h"
 #include "serve/text_routes.h"
 
 typedef struct fixture {
@@ -204,6 +206,75 @@ static void test_completions(void **state)
     mica_job_release(job);
 }
 
+static const char *entry_at(json_t *lists, const char *list, size_t i)
+{
+    return json_string_value(json_array_get(json_object_get(lists, list), i));
+}
+
+static int64_t offset_at(json_t *lists, size_t i)
+{
+    return json_integer_value(json_array_get(json_object_get(lists, "text_offset"), i));
+}
+
+/* The prompt's log-probabilities, then the reply's, with the token that ends it. */
+static void test_scored(void **state)
+{
+    fixture *f = *state;
+    static const char *const some[] = {"ok", NULL};
+    mica_job *job = job_of(f, "{\"prompt\":\"E\xC3\xA9V\",\"echo\":true,\"logprobs\":2,\"max_tokens\":3}");
+    mica_request *r = request_of(f, &mica_api_completions, job);
+    assert_true(mica_request_is_scored(r));
+    const mica_prompt *p = &r->prompts[0];
+    for (size_t i = 0; i < p->n; i++) {
+        p->scores[3 * i] = (mica_score){p->tokens[i], -2.5f};
+        p->scores[3 * i + 1] = (mica_score){262, -0.5f};
+        p->scores[3 * i + 2] = (mica_score){-1, -INFINITY}; /* fewer tokens than were asked for have a chance */
+    }
+    answer(&r->choices[0], some, "eos", MICA_OK);
+    json_t *json = said(job), *lists = json_object_get(json_array_get(json_object_get(json, "choices"), 0), "logprobs");
+    assert_string_equal(text_at(json, "choices", 0, NULL, "text"), "E\xC3\xA9Vok");
+    assert_int_equal(json_array_size(json_object_get(lists, "tokens")), p->n + 1);
+    assert_true(json_is_null(json_array_get(json_object_get(lists, "token_logprobs"), 0)));
+    assert_true(json_is_null(json_array_get(json_object_get(lists, "top_logprobs"), 0)));
+    assert_true(json_real_value(json_array_get(json_object_get(lists, "token_logprobs"), 1)) == -2.5);
+    json_t *top = json_array_get(json_object_get(lists, "top_logprobs"), 1);
+    assert_int_equal(json_object_size(top), 2); /* the best one, and the token itself */
+    assert_true(json_real_value(json_object_get(top, "E")) == -0.5);
+    assert_true(json_real_value(json_object_get(top, entry_at(lists, "tokens", 1))) == -2.5);
+    assert_string_equal(entry_at(lists, "tokens", p->n - 1), "V");
+    assert_int_equal(offset_at(lists, 0), 0);
+    assert_int_equal(offset_at(lists, p->n - 1), 2); /* characters, not bytes */
+    assert_int_equal(offset_at(lists, p->n), 3);
+    json_decref(json);
+    mica_request_free(r);
+    mica_job_release(job);
+}
+
+static void test_client(void **state)
+{
+    fixture *f = *state;
+    static const struct {
+        bool has_key;
+        const char *more;
+        bool own; /* it counts for its user, not for its key or address */
+    } rows[] = {{false, "", false},
+                {false, ",\"user\":\"u\"", true},
+                {true, ",\"user\":\"u\"", false},
+                {false, ",\"user\":\"\"", false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char body[200];
+        snprintf(body, sizeof body, "{" MESSAGES ",\"priority\":-7%s}", rows[i].more);
+        mica_job *job = job_of(f, body);
+        job->client = 12345;
+        job->has_key = rows[i].has_key;
+        mica_request *r = request_of(f, &mica_api_chat, job);
+        assert_int_equal(r->priority, -7);
+        assert_int_equal(r->client != 12345, rows[i].own);
+        mica_request_free(r);
+        mica_job_release(job);
+    }
+}
+
 static void test_responses(void **state)
 {
     fixture *f = *state;
@@ -218,6 +289,168 @@ static void test_responses(void **state)
     json_decref(json);
     mica_request_free(r);
     mica_job_release(job);
+}
+
+#define TOOLS "\"tools\":[{\"type\":\"function\",\"name\":\"add\",\"parameters\":{\"properties\":{\"a\":{}}},\"strict\":true}]"
+
+static const char *item_field(json_t *json, size_t i, const char *name)
+{
+    return text_at(json, "output", i, NULL, name);
+}
+
+static void test_calls_in_responses(void **state)
+{
+    fixture *f = *state;
+    static const char *const call[] = {"{\"tool_call\": {\"name\": \"add\", \"arg", "uments\": {\"a\": 1", "2}}}", NULL};
+    static const char *const cut[] = {"{\"tool_call\": {\"name\": \"add\", \"arguments\": {\"a\": 1", NULL};
+    for (int whole = 0; whole < 2; whole++) {
+        mica_job *job = job_of(f, "{\"input\":\"E\"," TOOLS ",\"tool_choice\":{\"type\":\"function\",\"name\":\"add\"}}");
+        mica_request *r = request_of(f, &mica_api_responses, job);
+        answer(&r->choices[0], whole ? call : cut, whole ? "stop" : "length", MICA_OK);
+        json_t *json = said(job);
+        assert_string_equal(json_string_value(json_object_get(json, "status")), whole ? "completed" : "incomplete");
+        assert_int_equal(json_array_size(json_object_get(json, "output")), 1);
+        assert_string_equal(item_field(json, 0, "type"), "function_call");
+        assert_string_equal(item_field(json, 0, "name"), "add");
+        assert_string_equal(item_field(json, 0, "status"), whole ? "completed" : "incomplete");
+        assert_string_equal(item_field(json, 0, "arguments"), whole ? "{\"a\": 12}" : "{\"a\": 1");
+        assert_int_equal(strncmp(item_field(json, 0, "call_id"), "call_", 5), 0);
+        assert_int_equal(json_array_size(json_object_get(json, "tools")), 1);
+        assert_true(json_is_object(json_object_get(json, "tool_choice")));
+        json_decref(json);
+        mica_request_free(r);
+        mica_job_release(job);
+    }
+}
+
+static void push_text(mica_choice *c, const char *text)
+{
+    mica_buf_append(&c->content, text, strlen(text));
+    mica_api_responses.say(c, &(mica_delta){.kind = MICA_DELTA_TEXT, .text = text, .length = strlen(text)});
+}
+
+static void push_call(mica_choice *c, const char *id, const char *arguments)
+{
+    mica_api_responses.say(c, &(mica_delta){.kind = MICA_DELTA_CALL, .id = id, .name = "add"});
+    for (const char *p = arguments; *p; p++)
+        mica_api_responses.say(c, &(mica_delta){.kind = MICA_DELTA_ARGUMENTS, .text = p, .length = 1});
+    json_array_append_new(c->calls, json_string(id));
+}
+
+/* The names of the events, in order; that of the last event's response is left in *last. */
+static void read_events(mica_job *job, char *names, size_t room, json_t **last)
+{
+    char *rest = NULL;
+    size_t n = 0;
+    mica_buf_putc(&job->out, '\0');
+    names[0] = '\0';
+    for (char *line = strtok_r(job->out.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        if (strncmp(line, "event: response.", 16) == 0)
+            n += (size_t)snprintf(names + n, room - n, "%s ", line + 16);
+        if (strncmp(line, "data: {", 7) == 0) {
+            json_decref(*last);
+            *last = json_loads(line + 6, 0, NULL);
+            assert_non_null(*last);
+        }
+    }
+}
+
+/* A message, then two calls: items one after the other, each with its events. */
+static void test_items(void **state)
+{
+    fixture *f = *state;
+    char names[2000];
+    json_t *last = NULL;
+    mica_job *job = job_of(f, "{\"input\":\"E\",\"stream\":true," TOOLS "}");
+    mica_request *r = request_of(f, &mica_api_responses, job);
+    mica_choice *c = &r->choices[0];
+    mica_generate_options o;
+    mica_fault fault;
+    mica_job_stream(job);
+    mica_api_responses.open(r);
+    assert_true(mica_choice_start(c, &o, &fault));
+    push_text(c, "I ");
+    push_text(c, "add");
+    push_call(c, "call_1", "{}");
+    push_call(c, "call_2", "[]");
+    mica_choice_finish(c, MICA_OK, &(mica_result){.stop_reason = "stop", .kernels = "none"}, NULL);
+    read_events(job, names, sizeof names, &last);
+    assert_string_equal(names, "created in_progress output_item.added content_part.added output_text.delta output_text.delta "
+                               "output_text.done content_part.done output_item.done "
+                               "output_item.added function_call_arguments.delta function_call_arguments.delta "
+                               "function_call_arguments.done output_item.done "
+                               "output_item.added function_call_arguments.delta function_call_arguments.delta "
+                               "function_call_arguments.done output_item.done completed ");
+    json_t *response = json_object_get(last, "response");
+    assert_int_equal(json_array_size(json_object_get(response, "output")), 3);
+    assert_string_equal(text_at(json_array_get(json_object_get(response, "output"), 0), "content", 0, NULL, "text"), "I add");
+    assert_string_equal(item_field(response, 1, "call_id"), "call_1");
+    assert_string_equal(item_field(response, 2, "arguments"), "[]");
+    assert_string_not_equal(item_field(response, 1, "id"), item_field(response, 2, "id"));
+    json_decref(last);
+    mica_request_free(r);
+    mica_job_release(job);
+}
+
+/* "input" as messages. */
+static void test_input(void **state)
+{
+    mica_fault fault = {.status = 0};
+    (void)state;
+    json_t *body = json_loads(
+        "{\"instructions\":\"I\",\"input\":[{\"role\":\"developer\",\"content\":\"D\"},"
+        "{\"type\":\"message\",\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":\"A\"}]},"
+        "{\"type\":\"reasoning\",\"summary\":[]},"
+        "{\"type\":\"function_call\",\"call_id\":\"c1\",\"name\":\"f\",\"arguments\":\"{}\"},"
+        "{\"type\":\"function_call\",\"call_id\":\"c2\",\"name\":\"g\",\"arguments\":\"\"},"
+        "{\"type\":\"function_call_output\",\"call_id\":\"c1\",\"output\":\"5\"},"
+        "{\"type\":\"function_call_output\",\"call_id\":\"c2\",\"output\":[{\"type\":\"input_text\",\"text\":\"6\"}]},"
+        "{\"type\":\"function_call\",\"call_id\":\"c3\",\"name\":\"f\",\"arguments\":\"{}\"}]}",
+        0, NULL);
+    json_t *wanted = json_loads("[{\"role\":\"system\",\"content\":\"I\"},{\"role\":\"system\",\"content\":\"D\"},"
+                                "{\"role\":\"assistant\",\"content\":\"A\",\"tool_calls\":["
+                                "{\"id\":\"c1\",\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}},"
+                                "{\"id\":\"c2\",\"type\":\"function\",\"function\":{\"name\":\"g\",\"arguments\":\"\"}}]},"
+                                "{\"role\":\"tool\",\"tool_call_id\":\"c1\",\"content\":\"5\"},"
+                                "{\"role\":\"tool\",\"tool_call_id\":\"c2\",\"content\":\"6\"},"
+                                "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":["
+                                "{\"id\":\"c3\",\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]}]",
+                                0, NULL);
+    json_t *messages = mica_responses_messages(body, &fault);
+    assert_true(wanted && json_equal(messages, wanted));
+    json_decref(body);
+    json_decref(wanted);
+    json_decref(messages);
+}
+
+static void test_refused_input(void **state)
+{
+    fixture *f = *state;
+    static const struct {
+        const char *input, *param;
+    } rows[] = {
+        {"[]", "input"},
+        {"[{\"role\":\"user\",\"content\":\"E\"},5]", "input[1]"},
+        {"[{\"role\":\"user\",\"content\":\"E\"},{\"role\":\"user\",\"content\":5}]", "input[1].content"},
+        {"[{\"role\":\"king\",\"content\":\"E\"}]", "input[0]"},
+        {"[{\"type\":5}]", "input[0].type"},
+        {"[{\"type\":\"item_reference\",\"id\":\"x\"}]", "input[0].type"},
+        {"[{\"type\":\"function_call\",\"name\":\"f\",\"arguments\":\"{}\"}]", "input[0].call_id"},
+        {"[{\"type\":\"function_call\",\"call_id\":\"c\",\"name\":5,\"arguments\":\"{}\"}]", "input[0].name"},
+        {"[{\"type\":\"function_call\",\"call_id\":\"c\",\"name\":\"f\",\"arguments\":{}}]", "input[0].arguments"},
+        {"[{\"type\":\"function_call_output\",\"call_id\":\"c\"}]", "input[0].output"},
+        {"[{\"type\":\"function_call_output\",\"call_id\":\"c\",\"output\":[{\"type\":\"input_image\"}]}]", "input[0].output"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char body[400];
+        snprintf(body, sizeof body, "{\"input\":%s}", rows[i].input);
+        refuse(f, &mica_api_responses, body, 400, rows[i].param);
+    }
+    refuse(f, &mica_api_responses, "{\"input\":\"E\"," TOOLS ",\"text\":{\"format\":{\"type\":\"json_object\"}}}", 400,
+           "text.format");
+    refuse(f, &mica_api_responses, "{\"input\":\"E\",\"tools\":[{\"type\":\"web_search\"}]}", 400, "tools");
+    refuse(f, &mica_api_responses, "{\"input\":\"E\",\"tools\":[{\"type\":\"function\",\"name\":\"f\",\"strict\":1}]}", 400,
+           "tools[0].strict");
 }
 
 static void test_refused(void **state)
@@ -323,7 +556,9 @@ int main(void)
         cmocka_unit_test(test_chat),    cmocka_unit_test(test_failure),       cmocka_unit_test(test_failure_in_stream),
         cmocka_unit_test(test_gone),    cmocka_unit_test(test_completions),   cmocka_unit_test(test_responses),
         cmocka_unit_test(test_refused), cmocka_unit_test(test_special_texts), cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_fault),   cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_fault),   cmocka_unit_test(test_metrics),       cmocka_unit_test(test_scored),
+        cmocka_unit_test(test_client),  cmocka_unit_test(test_items),         cmocka_unit_test(test_calls_in_responses),
+        cmocka_unit_test(test_input),   cmocka_unit_test(test_refused_input),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

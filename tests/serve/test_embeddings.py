@@ -94,6 +94,7 @@ class Vectors(ServeTest):
                                   ({"input": "a", "encoding_format": "hex"}, "encoding_format", "base64"),
                                   ({"input": "a", "encoding_format": 1}, "encoding_format", "string"),
                                   ({"input": "a", "pooling": "max"}, "pooling", "mean"),
+                                  ({"input": "a", "model": 7}, "model", "string"), ({"input": "a", "user": 7}, "user", "string"),
                                   ({"input": "a", "dimensions": 32}, "dimensions", "64"),
                                   ({"input": "a", "dimensions": "64"}, "dimensions", "number")):
             with self.subTest(body=str(body)[:60]):

@@ -27,6 +27,7 @@ class Fields(ServeTest):
                  "tools": [{}, [5], [{"type": "function"}]], "tool_choice": ["required", 5], "user": [7], "model": [7],
                  "messages": [None, {}, [], [[]], [{"role": "user", "content": [{"type": "image_url"}]}],
                               [{"role": "user", "content": []}]], "reasoning_format": ["x", 1], "top_k": [-1], "ignore_eos": [0],
+                 "priority": ["1", 1.5, True, 101, -101], "parallel_tool_calls": [1, "no"],
                  "chat_template_kwargs": [[]]}
         for name, values in wrong.items():
             for value in values:
@@ -36,15 +37,16 @@ class Fields(ServeTest):
 
     def test_null_is_absent_and_the_unknown_is_ignored(self):
         nulls = {k: None for k in ("max_tokens", "stop", "seed", "logit_bias", "tools", "tool_choice", "response_format", "stream",
-                                   "stream_options", "n", "top_p", "logprobs", "top_logprobs", "user")}
+                                   "stream_options", "n", "top_p", "logprobs", "top_logprobs", "user", "priority")}
         answer = self.server.chat({**E, **nulls, "store": True, "metadata": {"a": "b"}, "service_tier": "auto"})
         self.assertEqual(answer.json()["choices"][0]["message"]["content"], "Hi 🙂!")
 
     def test_completions_and_responses(self):
         for body, param in (({}, "prompt"), ({"prompt": 5}, "prompt"), ({"prompt": [[]]}, "prompt"), ({"prompt": [1, "x"]}, "prompt"),
                             ({"prompt": ["x"] * 65}, "prompt"), ({"prompt": ["x"] * 20, "n": 16}, "n"),
-                            ({"prompt": "E", "echo": True, "logprobs": 1}, "logprobs"), ({"prompt": "E", "suffix": "x"}, "suffix"),
-                            ({"prompt": "E", "best_of": 2}, "best_of"), ({"prompt": "E", "logprobs": True}, "logprobs")):
+                            ({"prompt": "E", "echo": 1}, "echo"), ({"prompt": "E", "suffix": "x"}, "suffix"),
+                            ({"prompt": "E", "best_of": 2}, "best_of"), ({"prompt": "E", "logprobs": True}, "logprobs"),
+                            ({"prompt": "E", "logprobs": 21}, "logprobs")):
             with self.subTest(body=body):
                 self.refused(self.server.post("/v1/completions", body), 400, param)
         for body, param in (({}, "input"), ({"input": 5}, "input"), ({"input": "E", "previous_response_id": "x"}, "previous_response_id"),
@@ -301,15 +303,12 @@ class Prefix(ServeTest):
         return answer["usage"]["prompt_tokens_details"]["cached_tokens"]
 
     def test_longest_prefix(self):
-        """Two conversations keep their slots; the one that was unused longest gives way."""
-        first, second = "abcdefgh" * 20, "zyxwvuts" * 20
-        self.assertEqual(self.cached(first), 0)
-        self.assertEqual(self.cached(second), 0)
-        self.assertGreaterEqual(self.cached(first + "ab"), 159)
-        self.assertGreaterEqual(self.cached(second + "zy"), 159)
-        self.assertEqual(self.cached("mnopqrst" * 20), 0)  # takes the place of the first
-        self.assertGreaterEqual(self.cached(second), 159)
-        self.assertEqual(self.cached(first), 0)
+        """Two conversations go on in turn, and a third one takes nothing from them: there is memory for all."""
+        first, second, third = "abcdefgh" * 20, "zyxwvuts" * 20, "mnopqrst" * 20
+        for text in (first, second, third):
+            self.assertEqual(self.cached(text), 0)
+        for text in (first + "ab", second + "zy", third, second, first):
+            self.assertGreaterEqual(self.cached(text), 159)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ import threading
 import time
 import unittest
 
-from serving import BIN, ServeTest, Server, case_json, chunks, joined, main_with_models, models_dir, post_bytes, wait_until
+from serving import (BIN, ServeTest, Server, case_json, chunks, events, joined, main_with_models, models_dir, post_bytes,
+                     wait_until)
 
 SMOLLM = "smollm2-135m-instruct-q4_1.gguf"
 QWEN = "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"
@@ -70,6 +71,38 @@ class Replies(ServeTest):
             used.append((answer["usage"]["prompt_tokens"], answer["usage"]["prompt_tokens_details"]["cached_tokens"]))
         self.assertGreater(used[1][1], 150)
         self.assertLess(used[1][1], used[1][0])
+
+
+class Scores(ServeTest):
+    arguments = ("--parallel", 2, "--ctx", 1024)
+    model = model(SMOLLM)
+    text = "Paris is the capital of France. Größe, 日本語 and 🙂🙂 cost 12.50 €."
+
+    def score(self, **more):
+        body = {"prompt": self.text, "echo": True, "logprobs": 1, "temperature": 0, "seed": 1, "max_tokens": 0, **more}
+        return self.server.post("/v1/completions", body).json()["choices"][0]
+
+    def test_offsets(self):
+        """Every token that is text by itself is where text_offset says."""
+        told = self.score()["logprobs"]
+        whole = [(t, at) for t, at in zip(told["tokens"], told["text_offset"]) if not t.startswith("bytes:")]
+        self.assertGreater(len(whole), 15)
+        for token, at in whole:
+            self.assertEqual(self.text[at:at + len(token)], token)
+
+    def test_as_a_program_that_scores(self):
+        """One token more is asked for, and left out; text and ids are the same."""
+        want = self.score()["logprobs"]
+        for prompt in (self.text, self.server.post("/tokenize", {"content": self.text, "add_special": True}).json()["tokens"]):
+            told = self.score(prompt=prompt, max_tokens=1)["logprobs"]
+            self.assertEqual([v[:-1] for v in told.values()], list(want.values()))
+            self.assertIsNotNone(told["token_logprobs"][-1])
+        for own, top in zip(want["token_logprobs"][1:], want["top_logprobs"][1:]):
+            self.assertIn(own, top.values())
+            self.assertLessEqual(own, max(top.values()))
+        paris = self.score(prompt="The capital of France is Paris")["logprobs"]["token_logprobs"][-1]
+        rome = self.score(prompt="The capital of France is Rome")["logprobs"]["token_logprobs"][-1]
+        self.assertGreater(paris, rome)
 
 
 class Leaving(unittest.TestCase):
@@ -175,6 +208,30 @@ class Tools(ServeTest):
                                    "max_tokens": 20}).json()
         self.assertEqual(answer["choices"][0]["message"].get("tool_calls"), None)
         self.assertTrue(answer["choices"][0]["message"]["content"])
+
+    def test_responses(self):
+        """A call and its result in /v1/responses, as in a program that calls functions."""
+        chat = case_json("srv-16-tool-call-deltas")[0]
+        request = {"input": chat["messages"], "tools": [{"type": "function", **t["function"]} for t in chat["tools"]],
+                   "tool_choice": "required", "parallel_tool_calls": False, "seed": 1, "temperature": 0, "max_output_tokens": 150}
+        whole = self.server.post("/v1/responses", request).json()
+        call, = whole["output"]
+        self.assertEqual((whole["status"], call["type"], call["name"]), ("completed", "function_call", "add"))
+        arguments = json.loads(call["arguments"])
+        told = [e for _, e in events(self.server.post("/v1/responses", {**request, "stream": True}).text)]
+        streamed = "".join(e["delta"] for e in told if e["type"] == "response.function_call_arguments.delta")
+        self.assertEqual(streamed, call["arguments"])
+        result = {"type": "function_call_output", "call_id": call["call_id"], "output": str(arguments["a"] + arguments["b"])}
+        after = {**request, "input": chat["messages"] + [call, result], "tool_choice": "auto"}
+        answer = self.server.post("/v1/responses", after)
+        self.assertEqual(answer.status, 200, answer)
+        self.assertIn(answer.json()["output"][-1]["type"], ("message", "function_call"))
+        same = self.server.chat({"messages": chat["messages"] + [
+            {"role": "assistant", "content": None, "tool_calls": [{"id": call["call_id"], "type": "function", "function": {
+                "name": call["name"], "arguments": call["arguments"]}}]},
+            {"role": "tool", "tool_call_id": call["call_id"], "content": result["output"]}], "tools": chat["tools"],
+            "parallel_tool_calls": False, "seed": 1, "temperature": 0, "max_tokens": 1}).json()
+        self.assertEqual(same["usage"]["prompt_tokens"], answer.json()["usage"]["input_tokens"])
 
     def test_named(self):
         request = {**case_json("srv-16-tool-call-deltas")[0], "stream": False,
