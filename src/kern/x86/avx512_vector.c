@@ -131,6 +131,11 @@ MICA_INLINE void qk_heads(const float *q, const float *k, int64_t n_t, int64_t d
     int64_t t = 0, step = 16 / heads;
     for (; dim % 16 == 0 && t + step <= n_t; t += step)
         qk_16(q, k + t * dim, dim, factor, s + t, heads);
+    if (heads == 3 && t > 0 && t < n_t) { /* five do not divide a tile: some positions once more */
+        t = n_t - step;
+        qk_16(q, k + t * dim, dim, factor, s + t, heads);
+        t = n_t;
+    }
     for (; t < n_t; t++)
         UNROLL for (int h = 0; h < heads; h++)
             s[h * MICA_ATTN_TILE + t] = dot16(q + h * dim, k + t * dim, dim) * factor;
@@ -141,6 +146,8 @@ static void qk(const float *q, int64_t n_q, const float *k, int64_t n_t, int64_t
     int64_t j = 0;
     for (; j + 4 <= n_q; j += 4)
         qk_heads(q + j * dim, k, n_t, dim, factor, s + j * MICA_ATTN_TILE, 4);
+    for (; j + 3 <= n_q; j += 3)
+        qk_heads(q + j * dim, k, n_t, dim, factor, s + j * MICA_ATTN_TILE, 3);
     for (; j + 2 <= n_q; j += 2)
         qk_heads(q + j * dim, k, n_t, dim, factor, s + j * MICA_ATTN_TILE, 2);
     if (j < n_q)
@@ -236,6 +243,8 @@ static void pv(float *o, int64_t n_q, const float *alpha, const float *p, const 
     int64_t j = 0;
     for (; j + 4 <= n_q; j += 4)
         pv_heads(o + j * dim, alpha + j, p + j * MICA_ATTN_TILE, v, n_t, dim, 4, 4);
+    for (; j + 3 <= n_q; j += 3)
+        pv_heads(o + j * dim, alpha + j, p + j * MICA_ATTN_TILE, v, n_t, dim, 3, 4);
     for (; j + 2 <= n_q; j += 2)
         pv_heads(o + j * dim, alpha + j, p + j * MICA_ATTN_TILE, v, n_t, dim, 2, 4);
     if (j < n_q)
