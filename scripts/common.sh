@@ -3,7 +3,7 @@
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 packages="gcc libc6-dev cmake ninja-build pkg-config ccache libjansson-dev libpcre2-dev libutf8proc-dev libedit-dev libcmocka-dev
-libevent-dev python3 python3-pip python3-jsonschema"
+libevent-dev libsqlite3-dev libzstd-dev libsodium-dev python3 python3-pip python3-jsonschema"
 
 say() { echo "$me: $*" >&2; }
 
@@ -16,6 +16,15 @@ fail() {
 missing_packages() {
     for package in "$@"; do
         dpkg-query -W -f='${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || printf '%s ' "$package"
+    done
+}
+
+# What the tests of OpenAI clients and of the page need. A command that is there is taken, whatever package it came from; libatomic1 is
+# for Playwright's driver.
+client_packages() {
+    printf 'libatomic1 '
+    for pair in chromium:chromium node:nodejs npm:npm; do
+        command -v "${pair%:*}" >/dev/null 2>&1 || printf '%s ' "${pair#*:}"
     done
 }
 

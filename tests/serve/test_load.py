@@ -1,7 +1,10 @@
-"""Many clients at once: no reply is lost or mixed, no slot stays taken."""
+"""Many clients at once: no reply is lost or mixed, no slot stays taken. MICA_LOAD_SECONDS is the length of the longest test;
+scripts/load-test runs that one for two minutes."""
 import os
 import random
 import socket
+import statistics
+import sys
 import threading
 import time
 
@@ -38,22 +41,38 @@ class Load(ServeTest):
 
     def test_many_connections(self):
         """Each request carries a nonce, which its own reply must echo."""
-        end = time.monotonic() + SECONDS
-        done = [0] * CLIENTS
+        before, begin = self.server.metrics(), time.monotonic()
+        end = begin + SECONDS
+        times = [[] for _ in range(CLIENTS)]
 
         def work(i):
             rng = random.Random(i)
             while time.monotonic() < end:
                 nonce = "".join(rng.choice("abcdefghij") for _ in range(12)) + "R"
                 body = {"prompt": nonce, "echo": True, "max_tokens": 8, "temperature": 0, "stream": rng.random() < 0.5}
+                start = time.monotonic()
                 answer = self.server.post("/v1/completions", body)
+                times[i].append(time.monotonic() - start)
                 self.assertEqual(answer.status, 200, answer)
                 text = "".join(c["choices"][0]["text"] for c in chunks(answer)) if body["stream"] else answer.json()["choices"][0]["text"]
                 self.assertEqual(text, nonce + "red fox")
-                done[i] += 1
         self.together(CLIENTS, work)
-        self.assertGreater(min(done), 0)
+        seconds = time.monotonic() - begin
+        self.assertGreater(min(map(len, times)), 0)
         self.quiet()
+        self.report(before, self.server.metrics(), sorted(t for one in times for t in one), seconds)
+
+    def report(self, before, after, times, seconds):
+        """The figures, and that the server counted what the clients saw."""
+        kinds = ("mica_clients_left_total", "mica_timeouts_total", "mica_queue_refusals_total", "mica_connection_refusals_total",
+                 "mica_slow_readers_total")
+        self.assertEqual([after[k] - before[k] for k in kinds], [0] * len(kinds))
+        self.assertGreaterEqual(after["mica_connections_total"] - before["mica_connections_total"], len(times))
+        tail = statistics.quantiles(times, n=100)
+        memory = [m["mica_anonymous_bytes"] / 2**20 for m in (before, after)]
+        print(f"{CLIENTS} connections at a time, {seconds:.0f} s: {len(times)} replies, {len(times) / seconds:.0f}/s; "
+              f"median {1000 * tail[49]:.0f} ms, 99 % {1000 * tail[98]:.0f} ms, slowest {1000 * times[-1]:.0f} ms; "
+              f"server's own memory {memory[0]:.1f} to {memory[1]:.1f} MiB", file=sys.stderr)
 
     def test_same_alone_and_together(self):
         def body(i):

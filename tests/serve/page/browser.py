@@ -1,23 +1,19 @@
 """What the tests of the page share: Chromium, a page that records what it asks for, and a few actions of a person."""
 import functools
 import os
-import shutil
 import sys
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
+import clients  # noqa: E402
+
+clients.need_modules("playwright.sync_api")
+from playwright.sync_api import sync_playwright  # noqa: E402
+
 from serving import SCRIPTED, Server, wait_until  # noqa: E402
 
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-try:
-    from playwright.sync_api import sync_playwright
-except ImportError:
-    print("skipped: the Python package playwright is not installed", file=sys.stderr)
-    sys.exit(77)
-if not CHROMIUM:
-    print("skipped: there is no chromium", file=sys.stderr)
-    sys.exit(77)
+CHROMIUM = os.environ.get("CHROMIUM") or clients.need_program("chromium", "chromium-browser")
 
 DESKTOP = {"viewport": {"width": 1280, "height": 800}}
 PHONE = {"viewport": {"width": 360, "height": 640}, "device_scale_factor": 2, "is_mobile": True, "has_touch": True}

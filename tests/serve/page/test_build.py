@@ -1,16 +1,14 @@
 """src/serve/page/build gives assets.h as it is in the tree, byte for byte. Skipped without npm, or where its packages cannot be had."""
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 
-BUILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "src", "serve", "page", "build")
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+import clients  # noqa: E402
 
-
-def skip(why):
-    print(f"skipped: {why}", file=sys.stderr)
-    sys.exit(77)
+BUILD = os.path.join(HERE, "..", "..", "..", "src", "serve", "page", "build")
 
 
 def check():
@@ -18,14 +16,14 @@ def check():
 
 
 def main():
-    if not shutil.which("npm") or not shutil.which("node"):
-        skip("there is no npm")
+    for program in ("npm", "node"):
+        clients.need_program(program)
     if "MICA_PAGE_WORK" not in os.environ:
         os.environ["MICA_PAGE_WORK"] = tempfile.mkdtemp()
     result = check()
     print(result.stdout)
     if result.returncode and not os.path.exists(os.path.join(os.environ["MICA_PAGE_WORK"], "node_modules", ".mica-lock")):
-        skip("npm cannot install the packages")
+        clients.lack("what npm should install")
     sys.exit(1 if result.returncode else 0)
 
 
