@@ -58,6 +58,7 @@ static int batch_options(const mica_opts *o, int32_t *cpus, mica_batch_options *
     *b = mica_batch_options_default();
     b->max_sessions = (int32_t)o->parallel;
     b->n_ctx = s.n_ctx;
+    b->kv_tokens = (int32_t)o->kv_tokens;
     b->step_tokens = (int32_t)(o->chunk > 0 && o->chunk < o->parallel ? o->parallel : o->chunk);
     b->n_threads = s.n_threads;
     b->cpus = s.cpus;
@@ -125,6 +126,7 @@ int mica_cmd_serve(const mica_opts *o)
         options.queue = (int)o->queue;
         options.connections = (int)o->connections;
         options.time_s = (int)o->timeout;
+        options.prefix_file = o->prefixes;
         options.on_log = on_log;
         raise_file_limit(o->connections);
         watch_file(path);

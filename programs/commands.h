@@ -18,6 +18,14 @@ int mica_cmd_eval(const mica_opts *o);
 int mica_cmd_grammar(const mica_opts *o);
 int mica_cmd_embed(const mica_opts *o);
 int mica_cmd_serve(const mica_opts *o);
+int mica_cmd_bench(const mica_opts *o);
+int mica_cmd_compare(const mica_opts *o);
+int mica_cmd_verify(const mica_opts *o);
+int mica_cmd_report(const mica_opts *o);
+int mica_cmd_campaign(const mica_opts *o);
+int mica_cmd_cost(const mica_opts *o);
+int mica_cmd_roofline(const mica_opts *o);
+int mica_cmd_analyze(const mica_opts *o);
 
 typedef struct mica_command {
     const char *name;

@@ -125,27 +125,33 @@ int mica_load_failed(const mica_error *err)
     return err->code == MICA_CANCELLED ? CODE_INTERRUPTED : CODE_FAILED;
 }
 
-int mica_load_path(const mica_opts *o, const char *path, char out[4096])
+int mica_load_fetched(const char *name, char out[4096])
 {
     const char *folder = getenv("MICA_MODELS_DIR"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int n;
+    if (folder && *folder)
+        n = snprintf(out, 4096, "%s/%s", folder, name);
+    else if (cache && *cache)
+        n = snprintf(out, 4096, "%s/mica/models/%s", cache, name);
+    else
+        n = snprintf(out, 4096, "%s/.cache/mica/models/%s", home ? home : "", name);
+    return n < 4096 ? CODE_OK : mica_term_error("the path of the model is longer than 4095 bytes");
+}
+
+int mica_load_path(const mica_opts *o, const char *path, char out[4096])
+{
+    int code = CODE_OK;
     if (o->model && path)
         return mica_term_usage("the model is named twice: %s and --model %s", path, o->model);
-    int n;
-    if (o->model || path)
-        n = snprintf(out, 4096, "%s", path ? path : o->model);
-    else if (folder && *folder)
-        n = snprintf(out, 4096, "%s/" DEFAULT_MODEL, folder);
-    else if (cache && *cache)
-        n = snprintf(out, 4096, "%s/mica/models/" DEFAULT_MODEL, cache);
-    else
-        n = snprintf(out, 4096, "%s/.cache/mica/models/" DEFAULT_MODEL, home ? home : "");
-    if (n >= 4096)
-        return mica_term_error("the path of the model is longer than 4095 bytes");
-    if (!o->model && !path && access(out, R_OK) != 0)
+    if (!o->model && !path)
+        code = mica_load_fetched(DEFAULT_MODEL, out);
+    else if (snprintf(out, 4096, "%s", path ? path : o->model) >= 4096)
+        code = mica_term_error("the path of the model is longer than 4095 bytes");
+    if (code == CODE_OK && !o->model && !path && access(out, R_OK) != 0)
         return mica_term_error("no model was named and the default one is not at %s; give one with -m FILE, or run "
                                "scripts/fetch-models",
                                out);
-    return CODE_OK;
+    return code;
 }
 
 static int show_loading(void *user, double done)

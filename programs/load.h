@@ -21,6 +21,9 @@ int mica_load_failed(const mica_error *err);
 /** The file of -m, `path` if it is not NULL, or the default model. Copies it to `out`. */
 int mica_load_path(const mica_opts *o, const char *path, char out[4096]);
 
+/** Where scripts/fetch-models puts a file of that name; it need not be there. */
+int mica_load_fetched(const char *name, char out[4096]);
+
 /** The kernel set that --kernels, else MICA_KERNELS in the environment, asks for; NULL: the best. */
 const char *mica_load_kernels(const mica_opts *o);
 

@@ -52,6 +52,35 @@ static const mica_command commands[] = {
      "Listens at http://127.0.0.1:8080 and answers /v1/chat/completions, /v1/completions, /v1/responses, /v1/models and more; docs/server.md has "
      "the routes. Requests are computed together. Ctrl-C (or SIGTERM) lets running requests end, twice ends at once."},
 #endif
+#ifdef MICA_HAVE_OPS
+    {"bench", ON_BENCH, mica_cmd_bench, 0, 0, "[-m FILE] [--runtime NAME,...] [--protocol NAME|FILE] [OPTION]...",
+     "Measure runtimes under one protocol.",
+     "Loads, times to first token at fixed prompts, decode until the device is warm, memory, energy, and the conditions of all of it. Other "
+     "runtimes run in processes of their own (docs/adapter-protocol.md). Every run is kept; docs/bench.md says what each figure is."},
+    {"compare", ON_COMPARE, mica_cmd_compare, 0, 2, "--runtime A,B [-m FILE] [OPTION]... | OLD NEW", "Tell whether B is faster than A.",
+     "Both answer the same prompts in turn, A B B A, and each ratio comes with its interval; or two files of stored runs, from mica bench "
+     "--format json or its database."},
+    {"campaign", ON_CAMPAIGN, mica_cmd_campaign, 1, 2, "run MANIFEST | status [NAME] | export [NAME] [--db FILE] [OPTION]...",
+     "Carry a workload of many tokens through.",
+     "run: computes what the manifest describes, in shards of minutes that are stored one by one, and goes on where it stopped: after Ctrl-C, "
+     "a crash or kill -9. status: how far campaigns are, their rate, energy and cost. export: the raw samples, JSON lines, or --format csv, a row a "
+     "shard. docs/campaign.md has the manifest."},
+    {"verify", ON_VERIFY, mica_cmd_verify, 1, 1, "FILE", "Compute the figures of stored runs again.",
+     "Reads a database of mica bench, or what --format json printed, and compares every reported figure with one computed from the raw "
+     "samples. Exit code 1 if any differs."},
+    {"report", ON_REPORT, mica_cmd_report, 1, 10000, "FILE... [--out FILE] [--format html|json|csv|md|openmetrics] [OPTION]...",
+     "Show stored runs as a page, a table or metrics.",
+     "Reads databases of mica bench, or what --format json printed, and computes every figure again from the raw samples. The page has tables, "
+     "charts and the samples themselves in one file; docs/report.md describes it."},
+    {"roofline", ON_ROOFLINE, mica_cmd_roofline, 0, 1, "[[-m] FILE] [OPTION]...", "Show what memory and arithmetic allow a model here.",
+     "Measures the machine for some seconds, counts the bytes and operations of a token from the file, and prints the ceilings of decode and prefill."},
+    {"analyze", ON_ANALYZE, mica_cmd_analyze, 1, 10000, "TRACE... [--keep-first] [--json]", "Compute figures from recorded token times.",
+     "Reads traces in JSON lines (docs/cost.md names the form): time to first token, prefill, decode, cold and steady rates, gaps between "
+     "tokens, and the step that a throttling device leaves. Of several runs the first is discarded."},
+    {"cost", ON_COST, mica_cmd_cost, 0, 0, "[--tok-s X --watts X] [--tokens N] [OPTION]...", "Compute what tokens cost, here and in the cloud.",
+     "Energy, amortised hardware and list prices, per million tokens and for a whole workload; --explain shows the arithmetic. Nothing is "
+     "measured: mica bench does that."},
+#endif
     {"help", ON_HELP, NULL, 0, 1, "[COMMAND] [--man | --completion]", "Show the commands, or one command's options.", ""},
 };
 

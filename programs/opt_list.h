@@ -10,7 +10,7 @@ OPT("help", 'h', FLAG, help, 0, 0, ON_ALL, NULL, "Show this help.")
 /* ---- The model ---- */
 OPT("model", 'm', TEXT, model, 1, 0, ON_MODEL, "FILE",
     "The model, a GGUF file; any part of a split one. Without it the model that scripts/fetch-models fetched is used.")
-OPT("kernels", 0, TEXT, kernels, 1, 0, ON_ENGINE | ON_SERVE, "NAME",
+OPT("kernels", 0, TEXT, kernels, 1, 0, ON_ENGINE | ON_SERVE | ON_ROOFLINE | ON_MEASURE | ON_CAMPAIGN, "NAME",
     "Kernel set to force, before MICA_KERNELS of the environment; mica --version lists them. All give the same bits.")
 OPT("chat-template", 0, TEXT, chat_template, 1, 0, ON_REPLY | ON_SERVE, "FILE",
     "Use this Jinja file instead of the model's chat template.")
@@ -108,9 +108,9 @@ OPT("type-v", 0, CHOICE, type_v, 0, 0, ON_ENGINE | ON_KV | ON_SERVE, "f16|q8_0|q
 OPT("layers", 0, INT, layers, 1, INT32_MAX, ON_KV, "N", "Without a model: its number of layers.")
 OPT("kv-heads", 0, INT, kv_heads, 1, INT32_MAX, ON_KV, "N", "Without a model: its key-value heads in a layer.")
 OPT("head-dim", 0, INT, head_dim, 1, INT32_MAX, ON_KV, "N", "Without a model: elements of a head.")
-OPT("threads", 't', INT, threads, 0, MICA_MAX_THREADS, ON_ENGINE | ON_SERVE, "N", "Threads; 0: half of the cores this process may use.")
+OPT("threads", 't', INT, threads, 0, MICA_MAX_THREADS, ON_ENGINE | ON_SERVE | ON_ROOFLINE | ON_MEASURE | ON_CAMPAIGN, "N", "Threads; 0: half of the cores this process may use.")
 OPT("cpus", 0, TEXT, cpus, 1, 0, ON_ENGINE | ON_SERVE, "LIST", "CPUs to bind the threads to, one each, like 0-3,8.")
-OPT("sysroot", 0, TEXT, sysroot, 1, 0, ON_ENGINE | ON_THREADS | ON_KV | ON_SERVE, "DIR",
+OPT("sysroot", 0, TEXT, sysroot, 1, 0, ON_ENGINE | ON_THREADS | ON_KV | ON_SERVE | ON_MEASURE | ON_CAMPAIGN, "DIR",
     "Read /proc, /sys and control groups under DIR instead of /.")
 OPT("root", 0, TEXT, sysroot, 1, 0, ON_THREADS, "DIR", "The same as --sysroot.")
 
@@ -121,6 +121,10 @@ OPT("port", 0, INT, port, 0, 65535, ON_SERVE, "N", "Listen at this port; 0: any 
 OPT("api-key-file", 0, TEXT, api_key_file, 1, 0, ON_SERVE, "FILE",
     "API keys, one a line; SIGHUP reads them again. Without the option the environment's MICA_API_KEY is one.")
 OPT("parallel", 0, INT, parallel, 1, 256, ON_SERVE, "N", "Replies made at the same time. Each has a context of --ctx tokens.")
+OPT("kv-tokens", 0, INT, kv_tokens, 0, INT32_MAX, ON_SERVE, "N",
+    "Tokens of KV memory, which all replies and what is kept of earlier ones share; at least --ctx. Without: --parallel times --ctx.")
+OPT("prefixes", 0, TEXT, prefixes, 0, 0, ON_SERVE, "FILE",
+    "Read the beginnings of texts that were computed before from FILE, and save them to it at the end (SIGTERM).")
 OPT("queue", 0, INT, queue, 0, 100000, ON_SERVE, "N", "Requests that may wait for one to end; more are refused (429).")
 OPT("connections", 0, INT, connections, 1, 100000, ON_SERVE, "N", "Connections at the same time; more are refused (503).")
 OPT("timeout", 0, INT, timeout, 1, 1000000, ON_SERVE, "SECONDS", "Time limit of a request, waiting included.")
@@ -156,11 +160,69 @@ OPT("pooling", 0, CHOICE, pooling, 0, 0, ON_EMBED, "mean|last",
     "What stands for the text: the mean of its tokens' states, or the last one's.")
 OPT("no-normalise", 0, FLAG, no_normalise, 0, 0, ON_EMBED, NULL, "Leave the vectors as they are. Otherwise their length is 1.")
 
+/* ---- Measuring ---- */
+OPT("runtime", 0, TEXT, runtime, 1, 0, ON_MEASURE, "NAME[,NAME]...",
+    "Runtimes to measure: mica, or an adapter's name or folder; NAME=FILE gives it a model of its own.")
+OPT("adapters", 0, TEXT, adapters, 1, 0, ON_MEASURE | ON_CAMPAIGN, "DIR", "Look for adapters in this folder; default: share/mica/adapters.")
+OPT("backend", 0, CHOICE, backend, 0, 0, ON_MEASURE, "default|cpu|gpu|npu",
+    "What must compute. A runtime that does not confirm it fails.")
+OPT("allow-fallback", 0, FLAG, allow_fallback, 0, 0, ON_MEASURE | ON_CAMPAIGN, NULL,
+    "Measure a runtime that computes elsewhere than asked for, too; its name then says so.")
+OPT("protocol", 0, TEXT, protocol, 1, 0, ON_BENCH, "NAME|FILE",
+    "What is measured: sustained, quick, smoke, or a file of yours.")
+OPT("condition", 0, LIST, condition, 1, 0, ON_BENCH, "NAME=TEXT",
+    "What no sensor tells, kept with the run: ambient_c=22, airplane_mode=on. May be given many times.")
+OPT("slo", 0, TEXT, slo, 1, 0, ON_BENCH, "FILE",
+    "Limits that the figures must keep, JSON; one that is broken is named, and the exit code is 1.")
+OPT("db", 0, TEXT, db, 1, 0, ON_BENCH | ON_CAMPAIGN, "FILE", "Database in which runs are kept; default: $XDG_DATA_HOME/mica/bench.db.")
+OPT("format", 0, CHOICE, format, 0, 0, ON_BENCH | ON_CAMPAIGN, "table|json|csv|md",
+    "How to print; json carries the raw samples, for mica verify.")
+OPT("format", 0, CHOICE, report_format, 0, 0, ON_REPORT, "html|json|csv|md|openmetrics",
+    "html: one page with charts that needs no network and holds the raw samples; the others hold the figures.")
+OPT("out", 'o', TEXT, out, 1, 0, ON_REPORT, "FILE", "Write to this file instead of standard output.")
+OPT("run", 0, LIST, run_ids, 1, 0, ON_REPORT, "ID", "Only runs whose id begins so. May be given many times.")
+OPT("limit-seconds", 0, REAL_ABOVE, limit_seconds, 0, 1e9, ON_CAMPAIGN, "X",
+    "Begin no shard after so many seconds. Without it the campaign is carried to its end.")
+OPT("rounds", 0, INT, rounds, 1, 1000, ON_COMPARE, "N", "Rounds, in each of which both runtimes answer the same prompts.")
+OPT("margin", 0, REAL, margin, 0, 100, ON_COMPARE, "X",
+    "Differences of less than X % are called noise, whatever their interval.")
+OPT("fail-if-worse", 0, FLAG, fail_if_worse, 0, 0, ON_COMPARE, NULL, "Exit code 1 if a figure of B is worse than that of A.")
+
+/* ---- Cost ---- */
+OPT("tok-s", 0, REAL_ABOVE, tok_s, 0, 1e9, ON_COST, "X", "Tokens a second that the device sustains.")
+OPT("watts", 0, REAL, watts, 0, 1e6, ON_COST | ON_CAMPAIGN, "X", "Power in W while it generates.")
+OPT("wh-per-million", 0, REAL, wh_per_million, 0, 1e9, ON_COST, "X",
+    "Measured energy in Wh per million tokens, instead of --watts and --tok-s.")
+OPT("usd-per-kwh", 0, REAL, usd_per_kwh, 0, 1e3, ON_COST | ON_REPORT | ON_CAMPAIGN, "X", "Price of electricity; default: the price table's.")
+OPT("battery-wh", 0, REAL_ABOVE, battery_wh, 0, 1e9, ON_COST, "X", "Battery in Wh: how many charges it takes.")
+OPT("device-usd", 0, REAL, device_usd, 0, 1e9, ON_COST | ON_CAMPAIGN, "X", "Price of a device that is bought for this; 0: it is there anyway.")
+OPT("years", 0, REAL_ABOVE, years, 0, 100, ON_COST | ON_CAMPAIGN, "X", "With --device-usd: how long it lasts, in years of 365 days.")
+OPT("duty", 0, REAL_ABOVE, duty, 0, 1, ON_COST | ON_CAMPAIGN, "X", "The part of the time in which it generates.")
+OPT("idle-watts", 0, REAL, idle_watts, 0, 1e6, ON_COST | ON_CAMPAIGN, "X", "Power in W of a dedicated device while it does not generate.")
+OPT("tokens", 0, INT, tokens, 0, INT64_MAX, ON_COST, "N", "Tokens of the whole workload.")
+OPT("input-tokens", 0, INT, input_tokens, 0, INT64_MAX, ON_COST, "N", "Of these, input; with --output-tokens instead of --tokens and --blend.")
+OPT("output-tokens", 0, INT, output_tokens, 0, INT64_MAX, ON_COST, "N", "Of these, output.")
+OPT("blend", 0, TEXT, blend, 1, 0, ON_COST, "IN:OUT", "Input to output tokens for the cloud's prices; default: the price table's, 3:1.")
+OPT("usd-in", 0, REAL, usd_in, 0, 1e6, ON_COST, "X", "A cloud price of your own: dollars per million input tokens, with --usd-out.")
+OPT("usd-out", 0, REAL, usd_out, 0, 1e6, ON_COST, "X", "Dollars per million output tokens.")
+OPT("usd-per-million", 0, REAL, usd_per_million, 0, 1e6, ON_COST, "X", "Or one price for all tokens.")
+OPT("cloud", 0, TEXT, cloud, 1, 0, ON_COST, "NAME", "Compare with this row of the price table only.")
+OPT("prices", 0, TEXT, prices, 1, 0, ON_COST | ON_REPORT | ON_CAMPAIGN, "FILE", "Price table to use instead of share/mica/prices.json.")
+OPT("explain", 0, FLAG, explain, 0, 0, ON_COST, NULL, "Show each step of the arithmetic, with its units.")
+OPT("break-even", 0, FLAG, break_even, 0, 0, ON_COST, NULL, "Show the total over duties and rates, and where it meets the cloud's prices.")
+
+/* ---- Roofline, traces ---- */
+OPT("decode-tps", 0, REAL_ABOVE, tps, 0, 1e9, ON_ROOFLINE, "X", "A measured decode rate, to be told as a part of what memory allows.")
+OPT("depth", 0, INT, depth, 0, INT32_MAX, ON_ROOFLINE, "N", "Tokens in the context when it was measured.")
+OPT("prompt-tokens", 0, INT, prompt_tokens, 1, INT32_MAX, ON_ROOFLINE, "N", "Length of the prompt whose ceiling is shown.")
+OPT("keep-first", 0, FLAG, keep_first, 0, 0, ON_ANALYZE, NULL, "Count the first of several runs too, which is discarded otherwise.")
+OPT("seconds", 0, REAL_ABOVE, seconds, 0, 600, ON_ROOFLINE, "X", "How long to measure the machine.")
+
 /* ---- Measures and output ---- */
 OPT("window", 0, INT, window, 8, 1 << 20, ON_PERPLEXITY, "N", "Tokens of a window; its second half is scored.")
 OPT("chunks", 0, INT, chunks, 0, INT32_MAX, ON_PERPLEXITY, "N", "Score only the first N windows; 0: all.")
 OPT("tensors", 0, FLAG, tensors, 0, 0, ON_INSPECT, NULL, "List every tensor.")
 OPT("json", 0, FLAG, json, 0, 0,
-    ON_RUN | ON_NARROW | ON_EMBED | ON_GRAMMAR | ON_INSPECT | ON_TOKENIZE | ON_PERPLEXITY | ON_THREADS | ON_KV, NULL, "Print JSON.")
+    ON_JSON, NULL, "Print JSON.")
 OPT("man", 0, FLAG, man, 0, 0, ON_HELP, NULL, "Print the manual page, in roff.")
 OPT("completion", 0, FLAG, completion, 0, 0, ON_HELP, NULL, "Print the completion for bash.")

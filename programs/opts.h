@@ -25,12 +25,23 @@ enum { /* commands, as bits */
     ON_EVAL = 1 << 12,
     ON_SERVE = 1 << 13,
     ON_EMBED = 1 << 14,
-    ON_ALL = (1 << 15) - 1,
+    ON_BENCH = 1 << 15,
+    ON_COMPARE = 1 << 16,
+    ON_VERIFY = 1 << 17,
+    ON_COST = 1 << 18,
+    ON_ROOFLINE = 1 << 19,
+    ON_ANALYZE = 1 << 20,
+    ON_REPORT = 1 << 21,
+    ON_CAMPAIGN = 1 << 22,
+    ON_ALL = (1 << 23) - 1,
+    ON_MEASURE = ON_BENCH | ON_COMPARE,
     ON_NARROW = ON_TASK | ON_EVAL,
     ON_REPLY = ON_RUN | ON_CHAT,
+    ON_JSON = ON_RUN | ON_NARROW | ON_EMBED | ON_GRAMMAR | ON_INSPECT | ON_TOKENIZE | ON_PERPLEXITY | ON_THREADS | ON_KV | ON_COST |
+              ON_ROOFLINE | ON_ANALYZE | ON_COMPARE,
     ON_CONSTRAINED = ON_REPLY | ON_GRAMMAR,
     ON_ENGINE = ON_REPLY | ON_PERPLEXITY | ON_INSPECT | ON_NARROW | ON_EMBED,
-    ON_MODEL = ON_ENGINE | ON_SERVE | ON_TOKENIZE | ON_DETOKENIZE | ON_TEMPLATE | ON_KV | ON_GRAMMAR,
+    ON_MODEL = ON_ENGINE | ON_SERVE | ON_TOKENIZE | ON_DETOKENIZE | ON_TEMPLATE | ON_KV | ON_GRAMMAR | ON_ROOFLINE | ON_MEASURE | ON_CAMPAIGN,
 };
 
 typedef struct mica_opt_list {
@@ -42,8 +53,8 @@ typedef struct mica_opts {
     const char *model, *kernels, *chat_template, *prompt, *file, *token_ids, *system, *ids, *full, *cpus, *sysroot;
     const char *schema, *grammar, *regex, *text, *text_file, *speculate, *draft_model, *tools, *tool_choice;
     const char *tasks, *suffix, *data, *pooling;
-    const char *host, *api_key_file, *cors_origin, *alias, *reasoning;
-    int64_t port, parallel, queue, connections, timeout;
+    const char *host, *api_key_file, *cors_origin, *alias, *reasoning, *prefixes;
+    int64_t port, parallel, kv_tokens, queue, connections, timeout;
     const char *template_file, *request, *bos, *eos, *type_k, *type_v, *load_session, *save_session;
     bool any_json, schema_lenient, schema_whitespace, close, token_healing;
     bool lines, rules_only, no_normalise;
@@ -52,7 +63,16 @@ typedef struct mica_opts {
     int64_t draft_max, layers, kv_heads, head_dim, threads, now, window, chunks, items;
     double threshold; /* < 0: as the task says */
     double temperature, top_p, min_p, typical_p, repeat_penalty, frequency_penalty, presence_penalty, dry_multiplier, dry_base;
-    mica_opt_list stop, logit_bias, choice, label;
+    double watts, idle_watts, tok_s, usd_per_kwh, battery_wh, device_usd, years, duty, wh_per_million, usd_in, usd_out; /* < 0: not given */
+    double usd_per_million, tps, seconds, limit_seconds;
+    const char *blend, *prices, *cloud;
+    int64_t tokens, input_tokens, output_tokens, depth, prompt_tokens;
+    bool explain, break_even, keep_first;
+    const char *runtime, *protocol, *backend, *slo, *db, *format, *adapters, *report_format, *out;
+    bool allow_fallback, fail_if_worse;
+    int64_t rounds;
+    double margin;
+    mica_opt_list stop, logit_bias, choice, label, condition, run_ids;
     char **args; /* what is no option */
     int n_args;
 } mica_opts;

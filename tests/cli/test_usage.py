@@ -9,12 +9,15 @@ import time
 from climica import BIN, DATA, SCRIPTED, TestCase, environment, main, mica, run, write_temporary
 
 COMMANDS = ["run", "chat", "inspect", "tokenize", "detokenize", "template", "perplexity", "threads", "kv", "grammar", "task", "eval",
-            "embed", "help"]
+            "embed"]
+OPS = {"ON_MEASURE", "ON_BENCH", "ON_COMPARE", "ON_REPORT", "ON_COST", "ON_ROOFLINE", "ON_ANALYZE", "ON_CAMPAIGN"}
+OPTIONAL = ["serve", "bench", "compare", "campaign", "verify", "report", "roofline", "analyze", "cost"]
 
 
 def commands():
-    """The program can be built without the server."""
-    return COMMANDS[:-1] + ["serve", "help"] if re.search(r"^  serve  ", mica("help").text, re.MULTILINE) else COMMANDS
+    """The program can be built without the server, and without what measures."""
+    text = mica("help").text
+    return COMMANDS + [c for c in OPTIONAL if re.search(rf"^  {c}  ", text, re.MULTILINE)] + ["help"]
 
 
 def table():
@@ -45,7 +48,7 @@ class Help(TestCase):
         completion = self.ok(mica("help", "--completion")).text
         helps = "".join(mica("help", c).text for c in commands())
         for name, where in rows:
-            if where == "ON_SERVE" and "serve" not in commands():
+            if (where == "ON_SERVE" and "serve" not in commands()) or (set(where.split(" | ")) <= OPS and "bench" not in commands()):
                 continue
             self.assertRegex(helps, rf"--{name}\b")
             self.assertIn("\\fB\\-\\-" + name.replace("-", "\\-") + "\\fR", man)

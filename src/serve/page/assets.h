@@ -3,7 +3,7 @@
 #ifndef MICA_SERVE_PAGE_ASSETS_H
 #define MICA_SERVE_PAGE_ASSETS_H
 
-#define MICA_PAGE_SOURCES "ee367407c3119ee2de68981dcd0c110445c4f16b474271b9b9a1130b804a2da6"
+#define MICA_PAGE_SOURCES "664cfe7bf3359cdc8eb5fbaa50c8c6eff4979bbd1a20f7770092766df17f5c63"
 #define MICA_PAGE_HTML_ETAG "\"4792dedfbbaf19ae\""
 static const unsigned char page_html[3496] = {
     60, 33, 100, 111, 99, 116, 121, 112, 101, 32, 104, 116, 109, 108, 62, 10, 60, 104, 116, 109, 108, 32, 108, 97, 110,

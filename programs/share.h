@@ -1,0 +1,15 @@
+/* share.h - files that come with the program, or that a user has put in their place: $XDG_DATA_HOME/mica/NAME (or
+ * ~/.local/share/mica/NAME), then PREFIX/share/mica/NAME for the program PREFIX/bin/mica, so that an installed tree can be
+ * moved. Called by cmd_bench.c. */
+#ifndef MICA_PROGRAMS_SHARE_H
+#define MICA_PROGRAMS_SHARE_H
+#include <stdbool.h>
+
+/** Finds a file or folder that can be read. */
+bool mica_share_find(const char *name, char path[4096]);
+
+/** The path of a file of the user's own, its folders made: $XDG_DATA_HOME/mica/NAME. False if it has no place or cannot be
+ * made. */
+bool mica_share_own(const char *name, char path[4096]);
+
+#endif

@@ -1,0 +1,506 @@
+/* campaign_store.c - the tables campaign and shard of schema.sql.
+ *
+ * A result's blobs: `answers` packs six columns of n_items integers one after the other (started_ns, done_ns, prompt_n,
+ * cached_n, gen_n, reason) and then how many events each answer has; `times` and `tokens` pack the events of all answers in the
+ * order of items; `samples` is a JSON array. See pack.c. */
+#include "bench/campaign_store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/map.h"
+#include "base/mem.h"
+
+enum { COLUMNS = 7 };
+
+/* ---- The lock ---- */
+
+static mica_status open_lock(const char *path, int flags, int *fd, mica_error *err)
+{
+    char name[4200];
+    if (snprintf(name, sizeof name, "%s.lock", path) >= (int)sizeof name)
+        return mica_fail(err, MICA_INVALID_ARGUMENT, "the path of the database is too long");
+    *fd = open(name, flags | O_CLOEXEC, 0666);
+    return *fd >= 0 ? MICA_OK : mica_fail(err, MICA_IO_ERROR, "cannot open %s: %s", mica_path_tail(name), strerror(errno));
+}
+
+mica_status mica_campaign_lock(const char *path, int *fd, mica_error *err)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    mica_status status = open_lock(path, O_RDWR | O_CREAT, fd, err);
+    if (status || fcntl(*fd, F_OFD_SETLK, &whole) == 0)
+        return status;
+    int reason = errno;
+    close(*fd);
+    *fd = -1;
+    return reason == EAGAIN || reason == EACCES
+               ? mica_fail(err, MICA_INVALID_ARGUMENT, "another process runs a campaign in the database %s",
+                           mica_path_tail(path))
+               : mica_fail(err, MICA_IO_ERROR, "cannot lock the database %s: %s", mica_path_tail(path), strerror(reason));
+}
+
+bool mica_campaign_locked(const char *path)
+{
+    int fd;
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (open_lock(path, O_RDWR, &fd, NULL))
+        return false;
+    bool held = fcntl(fd, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
+    close(fd);
+    return held;
+}
+
+/* ---- SQLite ---- */
+
+static mica_status prepare(mica_store *s, const char *sql, const char *id, sqlite3_stmt **out, mica_error *err)
+{
+    if (sqlite3_prepare_v2(mica_store_connection(s), sql, -1, out, NULL) != SQLITE_OK)
+        return mica_store_fail(s, err);
+    sqlite3_bind_text(*out, 1, id, -1, SQLITE_STATIC);
+    return MICA_OK;
+}
+
+/* Runs a statement that gives no rows, and finalises it. A database of results is written to the disk before it is told that
+ * they are there: a crash of the machine must not undo what was reported. */
+static mica_status finish(mica_store *s, sqlite3_stmt *statement, mica_error *err)
+{
+    sqlite3_exec(mica_store_connection(s), "PRAGMA synchronous=FULL", NULL, NULL, NULL);
+    int code = sqlite3_step(statement);
+    mica_status status = code == SQLITE_DONE ? MICA_OK : mica_store_fail(s, err);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+static void bind_text(sqlite3_stmt *statement, int i, const char *text)
+{
+    sqlite3_bind_text(statement, i, text, -1, SQLITE_STATIC);
+}
+
+/* Parameters from `first` on. */
+static void bind_numbers(sqlite3_stmt *statement, int first, const int64_t *values, int n)
+{
+    for (int i = 0; i < n; i++)
+        sqlite3_bind_int64(statement, first + i, values[i]);
+}
+
+static bool bind_json(sqlite3_stmt *statement, int i, const json_t *value)
+{
+    char *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS);
+    return text && sqlite3_bind_text(statement, i, text, -1, free) == SQLITE_OK;
+}
+
+static void column_text(sqlite3_stmt *statement, int i, char *out, size_t size)
+{
+    const char *text = (const char *)sqlite3_column_text(statement, i);
+    snprintf(out, size, "%s", text ? text : "");
+}
+
+static json_t *column_object(sqlite3_stmt *statement, int i)
+{
+    const char *text = (const char *)sqlite3_column_text(statement, i);
+    json_t *value = text ? json_loadb(text, (size_t)sqlite3_column_bytes(statement, i), 0, NULL) : NULL;
+    if (json_is_object(value))
+        return value;
+    json_decref(value);
+    return NULL;
+}
+
+/* ---- Campaigns ---- */
+
+mica_status mica_campaign_store_begin(mica_store *store, const mica_campaign *c, const char *id, const char *model_sha256,
+                                      mica_error *err)
+{
+    sqlite3_stmt *statement;
+    mica_status status =
+        prepare(store, "INSERT OR IGNORE INTO campaign VALUES (?, CAST(strftime('%s', 'now') AS INTEGER), ?, ?, ?, ?)", id,
+                &statement, err);
+    if (status)
+        return status;
+    bind_text(statement, 2, c->name);
+    bind_text(statement, 3, model_sha256);
+    sqlite3_bind_int64(statement, 4, c->tokens);
+    bind_json(statement, 5, c->source);
+    return finish(store, statement, err);
+}
+
+static bool read_campaign(sqlite3_stmt *statement, mica_campaign_row *row)
+{
+    column_text(statement, 0, row->id, sizeof row->id);
+    row->created = sqlite3_column_int64(statement, 1);
+    column_text(statement, 2, row->name, sizeof row->name);
+    column_text(statement, 3, row->model_sha256, sizeof row->model_sha256);
+    row->tokens = sqlite3_column_int64(statement, 4);
+    row->manifest = column_object(statement, 5);
+    return row->manifest != NULL;
+}
+
+/* A database that mica bench wrote before there were campaigns, opened to be read, has no such tables: it has no campaigns. */
+static mica_status has_tables(mica_store *store, bool *there, mica_error *err)
+{
+    sqlite3_stmt *statement;
+    mica_status status = prepare(store, "SELECT count(*) FROM sqlite_master WHERE name = ?", "campaign", &statement, err);
+    if (status)
+        return status;
+    int code = sqlite3_step(statement);
+    *there = code == SQLITE_ROW && sqlite3_column_int(statement, 0) > 0;
+    status = code == SQLITE_ROW ? MICA_OK : mica_store_fail(store, err);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+mica_status mica_campaign_store_list(mica_store *store, bool (*each)(void *user, const mica_campaign_row *row), void *user,
+                                     mica_error *err)
+{
+    sqlite3_stmt *statement;
+    int code = SQLITE_DONE;
+    bool there = false, more = true;
+    mica_status status = has_tables(store, &there, err);
+    if (status || !there)
+        return status;
+    status =
+        prepare(store, "SELECT id, created, name, model, tokens, manifest FROM campaign WHERE ?1 = '' ORDER BY created, rowid",
+                "", &statement, err);
+    if (status)
+        return status;
+    while (more && !status && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+        mica_campaign_row row;
+        if (!read_campaign(statement, &row))
+            status = mica_fail(err, MICA_BAD_FILE, "the database has a campaign %.16s with a damaged manifest", row.id);
+        else
+            more = each(user, &row);
+        json_decref(row.manifest);
+    }
+    if (!status && code != SQLITE_ROW && code != SQLITE_DONE)
+        status = mica_store_fail(store, err);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+/* ---- What comes next ---- */
+
+static void read_shard(sqlite3_stmt *statement, mica_shard *out)
+{
+    *out = (mica_shard){.seq = sqlite3_column_int64(statement, 0),
+                        .first_item = sqlite3_column_int64(statement, 3),
+                        .n_items = sqlite3_column_int64(statement, 4),
+                        .before = sqlite3_column_int64(statement, 5),
+                        .tokens = sqlite3_column_int64(statement, 6)};
+    column_text(statement, 1, out->id, sizeof out->id);
+    column_text(statement, 2, out->input, sizeof out->input);
+}
+
+mica_status mica_campaign_store_next(mica_store *store, const char *id, mica_shard *out, bool *pending, mica_error *err)
+{
+    sqlite3_stmt *statement;
+    /* One row: the first pending shard, or where the shards end. */
+    mica_status status = prepare(
+        store,
+        "SELECT * FROM (SELECT seq, id, input, first_item, n_items, before, planned FROM shard WHERE campaign = ?1 AND "
+        "state = 'pending' UNION ALL SELECT count(*), '', '', coalesce(sum(n_items), 0), 0, coalesce(sum(planned), 0), 0 FROM "
+        "shard WHERE campaign = ?1) ORDER BY n_items = 0, seq LIMIT 1",
+        id, &statement, err);
+    if (status)
+        return status;
+    if (sqlite3_step(statement) == SQLITE_ROW)
+        read_shard(statement, out);
+    else
+        status = mica_store_fail(store, err);
+    *pending = !status && out->n_items > 0;
+    sqlite3_finalize(statement);
+    return status;
+}
+
+mica_status mica_campaign_store_cut(mica_store *store, const char *id, const mica_shard *shard, mica_error *err)
+{
+    sqlite3_stmt *statement;
+    const int64_t numbers[] = {shard->first_item, shard->n_items, shard->before, shard->tokens};
+    mica_status status = prepare(store,
+                                 "INSERT INTO shard (campaign, seq, id, input, first_item, n_items, before, planned, state) "
+                                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'pending')",
+                                 id, &statement, err);
+    if (status)
+        return status;
+    sqlite3_bind_int64(statement, 2, shard->seq);
+    bind_text(statement, 3, shard->id);
+    bind_text(statement, 4, shard->input);
+    bind_numbers(statement, 5, numbers, 4);
+    return finish(store, statement, err);
+}
+
+/* ---- A result ---- */
+
+static mica_status bind_ints(sqlite3_stmt *statement, int i, const int64_t *values, size_t n, mica_error *err)
+{
+    void *bytes;
+    size_t length;
+    mica_status status = mica_pack_ints(values, n, &bytes, &length, err);
+    if (!status)
+        sqlite3_bind_blob64(statement, i, bytes, length, free);
+    return status;
+}
+
+static mica_status bind_answers(sqlite3_stmt *statement, int i, const mica_shard_result *r, mica_error *err)
+{
+    size_t n = r->n;
+    int64_t *columns = mica_new_array(n * COLUMNS, sizeof *columns);
+    if (!columns)
+        return mica_fail_nomem(err, n * COLUMNS * sizeof *columns, "the answers of a shard");
+    for (size_t k = 0; k < n; k++) {
+        const mica_answer *a = &r->answers[k];
+        const int64_t values[COLUMNS] = {a->started_ns, a->done_ns, a->prompt_n,  a->cached_n,
+                                         a->gen_n,      a->reason,  (int64_t)a->n};
+        for (size_t c = 0; c < COLUMNS; c++)
+            columns[c * n + k] = values[c];
+    }
+    mica_status status = bind_ints(statement, i, columns, n * COLUMNS, err);
+    free(columns);
+    return status;
+}
+
+/* The events of all answers behind one another, without the room between them. */
+static mica_status bind_events(sqlite3_stmt *statement, int i, const mica_shard_result *r, const int64_t *values,
+                               mica_error *err)
+{
+    size_t at = 0;
+    int64_t *all = mica_new_array(r->room, sizeof *all);
+    if (!all)
+        return mica_fail_nomem(err, r->room * sizeof *all, "the events of a shard");
+    for (size_t k = 0; k < r->n; k++) {
+        memcpy(all + at, values + r->answers[k].first, r->answers[k].n * sizeof *all);
+        at += r->answers[k].n;
+    }
+    mica_status status = bind_ints(statement, i, all, at, err);
+    free(all);
+    return status;
+}
+
+static mica_status bind_samples(sqlite3_stmt *statement, int i, const json_t *samples, mica_error *err)
+{
+    void *bytes;
+    size_t length;
+    char *text = json_dumps(samples, JSON_COMPACT);
+    mica_status status = text ? mica_pack_text(text, strlen(text), &bytes, &length, err) : mica_fail_nomem(err, 0, "samples");
+    free(text);
+    if (!status)
+        sqlite3_bind_blob64(statement, i, bytes, length, free);
+    return status;
+}
+
+static mica_status bind_result(sqlite3_stmt *statement, const mica_shard_result *r, const json_t *head, mica_error *err)
+{
+    mica_shard_sums sums = mica_shard_result_sum(r);
+    const int64_t numbers[] = {r->started_unix, r->wall_ns, sums.prompt_tokens, sums.cached_tokens, sums.reply_tokens};
+    bind_numbers(statement, 5, numbers, 5);
+    if (isfinite(sums.joules))
+        sqlite3_bind_double(statement, 10, sums.joules);
+    if (!bind_json(statement, 11, head))
+        return mica_fail_nomem(err, 0, "what computed a shard");
+    mica_status status = bind_answers(statement, 12, r, err);
+    if (!status)
+        status = bind_events(statement, 13, r, r->times, err);
+    if (!status)
+        status = bind_events(statement, 14, r, r->tokens, err);
+    return status ? status : bind_samples(statement, 15, r->samples, err);
+}
+
+mica_status mica_campaign_store_done(mica_store *store, const char *id, const mica_shard *shard,
+                                     const mica_shard_result *result, const json_t *head, mica_error *err)
+{
+    sqlite3_stmt *statement;
+    mica_status status = prepare(store,
+                                 "UPDATE shard SET state = 'done', started = ?5, wall_ns = ?6, prompt_tokens = ?7, "
+                                 "cached_tokens = ?8, reply_tokens = ?9, "
+                                 "joules = ?10, head = ?11, answers = ?12, times = ?13, tokens = ?14, samples = ?15 "
+                                 "WHERE campaign = ?1 AND seq = ?2 AND id = ?3 AND input = ?4 AND state = 'pending'",
+                                 id, &statement, err);
+    if (status)
+        return status;
+    sqlite3_bind_int64(statement, 2, shard->seq);
+    bind_text(statement, 3, shard->id);
+    bind_text(statement, 4, shard->input);
+    status = bind_result(statement, result, head, err);
+    if (status) {
+        sqlite3_finalize(statement);
+        return status;
+    }
+    status = finish(store, statement, err);
+    if (!status && sqlite3_changes(mica_store_connection(store)) != 1)
+        status = mica_fail(err, MICA_INVALID_ARGUMENT, "shard %lld of the campaign waits for no result: it counts once",
+                           (long long)shard->seq);
+    return status;
+}
+
+/* ---- Sums ---- */
+
+static void read_totals(sqlite3_stmt *statement, mica_campaign_totals *t)
+{
+    int64_t *const fields[] = {&t->shards,       &t->items,      &t->planned,        &t->prompt_tokens, &t->cached_tokens,
+                               &t->reply_tokens, &t->wall_ns,    &t->first_unix,     &t->last_unix,     &t->recent_tokens,
+                               &t->recent_ns,    &t->longest_ns, &t->measured_tokens};
+    int n = (int)(sizeof fields / sizeof *fields);
+    for (int i = 0; i < n; i++)
+        *fields[i] = sqlite3_column_int64(statement, i);
+    t->joules = sqlite3_column_type(statement, n) == SQLITE_NULL ? NAN : sqlite3_column_double(statement, n);
+}
+
+mica_status mica_campaign_store_totals(mica_store *store, const char *id, mica_campaign_totals *out, mica_error *err)
+{
+    sqlite3_stmt *statement;
+    mica_status status =
+        prepare(store,
+                "WITH done AS (SELECT * FROM shard WHERE campaign = ?1 AND state = 'done'), recent AS (SELECT prompt_tokens + "
+                "reply_tokens "
+                "AS tokens, wall_ns FROM done ORDER BY seq DESC LIMIT 5) SELECT count(*), sum(n_items), sum(planned), "
+                "sum(prompt_tokens), sum(cached_tokens), sum(reply_tokens), sum(wall_ns), min(started), max(started), (SELECT "
+                "sum(tokens) "
+                "FROM recent), (SELECT sum(wall_ns) FROM recent), max(wall_ns), sum(CASE WHEN joules IS NULL THEN 0 ELSE "
+                "prompt_tokens + "
+                "reply_tokens END), sum(joules) FROM done",
+                id, &statement, err);
+    if (status)
+        return status;
+    if (sqlite3_step(statement) == SQLITE_ROW)
+        read_totals(statement, out);
+    else
+        status = mica_store_fail(store, err);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+/* ---- Shards ---- */
+
+static void read_row(sqlite3_stmt *statement, mica_shard_row *row)
+{
+    read_shard(statement, &row->shard);
+    row->done = sqlite3_column_int(statement, 7) != 0;
+    row->started_unix = sqlite3_column_int64(statement, 8);
+    row->wall_ns = sqlite3_column_int64(statement, 9);
+    row->sums = (mica_shard_sums){
+        .prompt_tokens = sqlite3_column_int64(statement, 10),
+        .cached_tokens = sqlite3_column_int64(statement, 11),
+        .reply_tokens = sqlite3_column_int64(statement, 12),
+        .joules = sqlite3_column_type(statement, 13) == SQLITE_NULL ? NAN : sqlite3_column_double(statement, 13)};
+    row->head = column_object(statement, 14);
+}
+
+mica_status mica_campaign_store_shards(mica_store *store, const char *id,
+                                       mica_status (*each)(void *user, const mica_shard_row *row, mica_error *err), void *user,
+                                       mica_error *err)
+{
+    sqlite3_stmt *statement;
+    int code = SQLITE_DONE;
+    mica_status status =
+        prepare(store,
+                "SELECT seq, id, input, first_item, n_items, before, planned, state = 'done', started, wall_ns, prompt_tokens, "
+                "cached_tokens, reply_tokens, joules, head FROM shard WHERE campaign = ? ORDER BY seq",
+                id, &statement, err);
+    if (status)
+        return status;
+    while (!status && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+        mica_shard_row row;
+        read_row(statement, &row);
+        status = each(user, &row, err);
+        json_decref(row.head);
+    }
+    if (!status && code != SQLITE_DONE)
+        status = mica_store_fail(store, err);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+static mica_status column_ints(sqlite3_stmt *statement, int i, int64_t **values, size_t *n, mica_error *err)
+{
+    const void *bytes = sqlite3_column_blob(statement, i);
+    int length = sqlite3_column_bytes(statement, i);
+    if (!bytes || length < 1)
+        return mica_fail(err, MICA_BAD_FILE, "a stored shard has no samples");
+    return mica_unpack_ints(bytes, (size_t)length, values, n, err);
+}
+
+/* False: numbers that no result has. */
+static bool read_answers(const int64_t *columns, size_t n, mica_shard_result *out)
+{
+    size_t at = 0;
+    for (size_t k = 0; k < n; k++) {
+        mica_answer *a = &out->answers[k];
+        int64_t reason = columns[5 * n + k], events = columns[6 * n + k];
+        if (reason < 0 || reason > MICA_REASON_OTHER || events < 0 || (uint64_t)events > out->room - at)
+            return false;
+        *a = (mica_answer){.started_ns = columns[k],
+                           .done_ns = columns[n + k],
+                           .prompt_n = columns[2 * n + k],
+                           .cached_n = columns[3 * n + k],
+                           .gen_n = columns[4 * n + k],
+                           .reason = (mica_reason)reason,
+                           .first = at,
+                           .n = (size_t)events};
+        at += a->n;
+    }
+    return at == out->room;
+}
+
+static mica_status column_result(sqlite3_stmt *statement, size_t n, mica_shard_result *out, mica_error *err)
+{
+    int64_t *columns = NULL;
+    size_t n_columns = 0, n_tokens = 0;
+    char *text = NULL;
+    size_t length;
+    mica_status status = column_ints(statement, 0, &columns, &n_columns, err);
+    if (!status)
+        status = column_ints(statement, 1, &out->times, &out->room, err);
+    if (!status)
+        status = column_ints(statement, 2, &out->tokens, &n_tokens, err);
+    if (!status)
+        status = mica_unpack_text(sqlite3_column_blob(statement, 3), (size_t)sqlite3_column_bytes(statement, 3), &text, &length,
+                                  err);
+    out->samples = text ? json_loadb(text, length, 0, NULL) : NULL;
+    out->answers = mica_new_array(n, sizeof *out->answers);
+    out->n = n;
+    bool good = !status && out->answers && n_columns == n * COLUMNS && n_tokens == out->room && json_is_array(out->samples) &&
+                read_answers(columns, n, out);
+    free(columns);
+    free(text);
+    return status || good ? status : mica_fail(err, MICA_BAD_FILE, "the samples of a stored shard are damaged");
+}
+
+static bool same_sums(const mica_shard_sums *a, const mica_shard_sums *b)
+{
+    bool same_joules = isnan(a->joules) ? isnan(b->joules) : fabs(a->joules - b->joules) <= 1e-9 * fabs(a->joules);
+    return a->prompt_tokens == b->prompt_tokens && a->cached_tokens == b->cached_tokens && a->reply_tokens == b->reply_tokens &&
+           same_joules;
+}
+
+mica_status mica_campaign_store_result(mica_store *store, const char *id, const mica_shard_row *row, mica_shard_result *out,
+                                       mica_error *err)
+{
+    sqlite3_stmt *statement;
+    *out = (mica_shard_result){.started_unix = row->started_unix, .wall_ns = row->wall_ns};
+    if (row->shard.n_items < 1 || row->shard.n_items > MICA_SHARD_MAX_ITEMS)
+        return mica_fail(err, MICA_BAD_FILE, "a stored shard has %lld items", (long long)row->shard.n_items);
+    mica_status status =
+        prepare(store, "SELECT answers, times, tokens, samples FROM shard WHERE campaign = ? AND seq = ? AND state = 'done'",
+                id, &statement, err);
+    if (status)
+        return status;
+    sqlite3_bind_int64(statement, 2, row->shard.seq);
+    if (sqlite3_step(statement) == SQLITE_ROW)
+        status = column_result(statement, (size_t)row->shard.n_items, out, err);
+    else
+        status = mica_fail(err, MICA_INVALID_ARGUMENT, "shard %lld has no result yet", (long long)row->shard.seq);
+    sqlite3_finalize(statement);
+    mica_shard_sums sums = {.joules = NAN};
+    if (!status)
+        sums = mica_shard_result_sum(out);
+    if (!status && !same_sums(&sums, &row->sums))
+        status =
+            mica_fail(err, MICA_BAD_FILE, "the sums of shard %lld are not those of its raw samples", (long long)row->shard.seq);
+    if (status)
+        mica_shard_result_free(out);
+    return status;
+}

@@ -1,0 +1,15 @@
+/* slo.h - limits that a run must keep, for anyone's CI: {"version": 1, "limits": [{"metric": "steady_tps", "min": 20},
+ * {"metric": "ttft_512_p95_ms", "max": 900}]}. A metric is a member of the summary. Called by programs/cmd_bench.c. */
+#ifndef MICA_BENCH_SLO_H
+#define MICA_BENCH_SLO_H
+#include <jansson.h>
+
+#include "base/error.h"
+
+/** Whether `slo` can be used: MICA_BAD_TEXT says what is wrong in it. */
+mica_status mica_slo_check(const json_t *slo, mica_error *err);
+
+/** Adds a text for every limit that the summary breaks; a number that is not known breaks it too. True if none does. */
+bool mica_slo_judge(const json_t *slo, const json_t *summary, json_t *broken);
+
+#endif
