@@ -82,10 +82,11 @@ MICA_INLINE __m256 gemv_rows_q6_k(const avx2_format *f, const rows8 *rows, int64
         UNROLL for (int i = 0; i < ROWS; i++) {
             const mica_block_q6_k *block = (const mica_block_q6_k *)(rows->row[i] + offset);
             __m256i sc = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)block->scales));
+            const __m128i sc_half[2] = {_mm256_castsi256_si128(sc), _mm256_extracti128_si256(sc, 1)};
             __m512i total = _mm512_setzero_si512();
             UNROLL for (int half = 0; half < 2; half++) {
                 const int8_t *xh = x + 256 * b + 128 * half;
-                __m512i scales = _mm512_broadcast_i32x4(_mm256_extracti128_si256(sc, half));
+                __m512i scales = _mm512_broadcast_i32x4(sc_half[half]);
                 __m512i q = _mm512_loadu_si512(block->ql + 64 * half);
                 __m512i bits = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(block->qh + 32 * half)));
                 __m512i low = _mm512_ternarylogic_epi32(_mm512_and_si512(q, nibble), _mm512_sllv_epi64(bits, up), high, A_OR_B_AND_C);
