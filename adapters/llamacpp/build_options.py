@@ -1,4 +1,4 @@
-"""Prints the environment variables for building llama.cpp on this machine, as JSON: for this processor (-march=native), and with
+"""Prints the environment variables for building llama.cpp on this machine, as JSON: for this processor (-march=native), with
 tile_config.h in front of every file, which says why."""
 import json
 import os

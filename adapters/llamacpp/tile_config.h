@@ -1,4 +1,4 @@
-/* tile_config.h - put in front of every file of llama.cpp by build_options.py where the compiler is GCC and the processor has AMX.
+/* tile_config.h - put in front of every file of llama.cpp by build_options.py; for GCC and processors with AMX.
 
    GCC 12's _tile_loadconfig() tells the optimiser that the instruction reads one pointer's size of the 64 bytes that it reads.
    Of a configuration on the stack the rest is then never stored, and ldtilecfg faults: llama.cpp ends with a segmentation

@@ -103,8 +103,8 @@ class LlamaCpp(TestCase):
 
     def test_counters_at_odd_lengths(self):
         self.load(1024)
-        for size in (1, 2, 511, 512, 513, 514):
-            for n in (1, 2, 3):
+        for size in (1, 2, 512, 513):  # pieces of a prompt have 512 tokens
+            for n in (1, 3):
                 done, _, _ = self.a.generate({"tokens": list(range(1000, 1000 + size))}, n, True, ignore_eos=True)
                 self.assertEqual((done["prompt_n"], done["gen_n"]), (size, n), size)
 
