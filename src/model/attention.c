@@ -328,8 +328,8 @@ static attn_plan make_plan(const mica_exec *e, int32_t layer, const mica_span *s
     int64_t shortest = duration(e, spans, n_spans, &best);
     for (int32_t heads = group / 2; heads >= 1; heads--) {
         attn_plan plan = {layer, heads, h->n_heads / heads, best.split};
-        int64_t needed = group % heads == 0 ? duration(e, spans, n_spans, &plan) : shortest;
-        if (needed < shortest) {
+        int64_t needed;
+        if (group % heads == 0 && (needed = duration(e, spans, n_spans, &plan)) < shortest) {
             best = plan;
             shortest = needed;
         }

@@ -24,6 +24,9 @@
 
 #define MICA_KV_BLOCK 32 /* positions of a block; half a tile of attention (docs/numerics.md) */
 
+/** Blocks that n >= 0 positions take. */
+static inline int32_t mica_kv_blocks_for(int32_t n) { return n / MICA_KV_BLOCK + (n % MICA_KV_BLOCK != 0); }
+
 enum { MICA_KV_FULL, MICA_KV_WINDOWED, MICA_KV_KINDS }; /* of layers: the kind of layer i is h->windowed[i] */
 
 typedef struct mica_kv {

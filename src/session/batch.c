@@ -55,14 +55,12 @@ typedef struct sizes {
     int32_t max_sessions, slots[MICA_KV_KINDS];
 } sizes;
 
-static int32_t blocks_for(int32_t n) { return n / MICA_KV_BLOCK + (n % MICA_KV_BLOCK != 0); }
-
 /* Slots of the KV memory, whole blocks: for windowed layers twice what max_sessions need, so that prefixes stay as well. */
 static void count_slots(const mica_model *m, const mica_session_options *o, int32_t max_sessions, int32_t kv_tokens,
                         int32_t slots[MICA_KV_KINDS])
 {
-    int64_t context = blocks_for(o->n_ctx), full = kv_tokens ? blocks_for(kv_tokens) : max_sessions * context;
-    int64_t window = 2 * max_sessions * ((int64_t)blocks_for(m->weights.h.window + o->prefill_chunk) + 2);
+    int64_t context = mica_kv_blocks_for(o->n_ctx), full = kv_tokens ? mica_kv_blocks_for(kv_tokens) : max_sessions * context;
+    int64_t window = 2 * max_sessions * ((int64_t)mica_kv_blocks_for(m->weights.h.window + o->prefill_chunk) + 2);
     if (full > INT32_MAX / MICA_KV_BLOCK)
         full = INT32_MAX / MICA_KV_BLOCK;
     if (m->weights.h.window == 0)
@@ -376,8 +374,7 @@ static void finish(mica_batch *b, mica_session *s, mica_status status, mica_erro
     mica_result result;
     mica_generate_options o = s->reply.o;
     remove_from(b->queue, &b->n_queue, s);
-    if (mica_kv_can_resume(&s->kv, s->n_computed))
-        mica_kv_lease_rest(&s->lease, s->tokens, s->n_computed);
+    mica_session_publish(s);
     s->ended = ++b->n_ended;
     status = mica_reply_finish(&s->reply, status, &result, &why);
     if (o.on_done)

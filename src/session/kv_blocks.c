@@ -43,7 +43,11 @@ static int32_t *uses_of(mica_kv_blocks *p, int kind, int32_t block)
     return kind == MICA_KV_FULL ? &p->block[block].uses : &p->window_uses[block];
 }
 
-void mica_kv_blocks_hold(mica_kv_blocks *p, int kind, int32_t block) { ++*uses_of(p, kind, block); }
+void mica_kv_blocks_hold(mica_kv_blocks *p, int kind, int32_t block)
+{
+    if (block != MICA_KV_NONE)
+        ++*uses_of(p, kind, block);
+}
 
 void mica_kv_blocks_drop(mica_kv_blocks *p, int kind, int32_t block)
 {
@@ -113,8 +117,7 @@ void mica_kv_tree_add(mica_kv_blocks *p, int32_t parent, int32_t block, int32_t 
     *children(p, parent) = block;
     p->n_nodes++;
     mica_kv_blocks_hold(p, MICA_KV_FULL, block);
-    if (window != MICA_KV_NONE)
-        mica_kv_blocks_hold(p, MICA_KV_WINDOWED, window);
+    mica_kv_blocks_hold(p, MICA_KV_WINDOWED, window);
     mica_kv_tree_touch(p, block);
 }
 

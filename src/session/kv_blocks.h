@@ -54,8 +54,8 @@ size_t mica_kv_blocks_list_bytes(const int32_t n[MICA_KV_KINDS]);
 
 /** A block with one use; where none is free, what was unused longest leaves the tree. MICA_KV_NONE: all are held. */
 int32_t mica_kv_blocks_get(mica_kv_blocks *p, int kind);
+/** One more use, and one less. MICA_KV_NONE is fine. */
 void mica_kv_blocks_hold(mica_kv_blocks *p, int kind, int32_t block);
-/** Ends a use. MICA_KV_NONE is fine. */
 void mica_kv_blocks_drop(mica_kv_blocks *p, int kind, int32_t block);
 
 /** The child of `parent` that shares most tokens with tokens[0..n), *same of them, at least 1; MICA_KV_NONE if there is none. */

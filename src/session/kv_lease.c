@@ -1,15 +1,13 @@
 #include "session/kv_lease.h"
 
-static int32_t blocks_for(int32_t n) { return (n + MICA_KV_BLOCK - 1) / MICA_KV_BLOCK; }
-
-size_t mica_kv_lease_tables(int32_t n_ctx) { return (size_t)blocks_for(n_ctx) * MICA_KV_KINDS; }
+size_t mica_kv_lease_tables(int32_t n_ctx) { return (size_t)mica_kv_blocks_for(n_ctx) * MICA_KV_KINDS; }
 
 void mica_kv_lease_init(mica_kv_lease *l, mica_kv_blocks *blocks, mica_kv *kv, int32_t n_ctx, int32_t *tables)
 {
     *kv = blocks->kv;
     kv->n_ctx = n_ctx;
     kv->table[MICA_KV_FULL] = tables;
-    kv->table[MICA_KV_WINDOWED] = tables + blocks_for(n_ctx);
+    kv->table[MICA_KV_WINDOWED] = tables + mica_kv_blocks_for(n_ctx);
     *l = (mica_kv_lease){.blocks = blocks, .kv = kv};
 }
 
@@ -93,6 +91,14 @@ static int32_t window_of(const mica_kv_lease *l, int32_t i)
     return l->blocks->has_windows && i >= l->window0 ? *window_at(l, i) : MICA_KV_NONE;
 }
 
+/* The first n positions of a pair become those of block i. */
+static void copy_pair(const mica_kv_lease *l, int32_t full, int32_t window, int32_t i, int32_t n)
+{
+    mica_kv_copy_block(l->kv, MICA_KV_FULL, full, *full_at(l, i), n);
+    if (window_of(l, i) != MICA_KV_NONE)
+        mica_kv_copy_block(l->kv, MICA_KV_WINDOWED, window, *window_at(l, i), n);
+}
+
 /* The last block, of which n positions stay, can be written to: if it is a node, a copy takes its place. */
 static bool own_last(mica_kv_lease *l, int32_t n)
 {
@@ -101,11 +107,9 @@ static bool own_last(mica_kv_lease *l, int32_t n)
         return true;
     if (!get_pair(l, i, &full, &window))
         return false;
-    mica_kv_copy_block(l->kv, MICA_KV_FULL, old, full, n);
-    if (window != MICA_KV_NONE)
-        mica_kv_copy_block(l->kv, MICA_KV_WINDOWED, old_window, window, n);
     *full_at(l, i) = full;
     *window_at(l, i) = window;
+    copy_pair(l, old, old_window, i, n);
     mica_kv_blocks_drop(l->blocks, MICA_KV_WINDOWED, old_window);
     mica_kv_blocks_drop(l->blocks, MICA_KV_FULL, old);
     return true;
@@ -113,13 +117,13 @@ static bool own_last(mica_kv_lease *l, int32_t n)
 
 bool mica_kv_lease_reserve(mica_kv_lease *l, int32_t n_computed, int32_t end)
 {
-    cut(l, blocks_for(n_computed));
+    cut(l, mica_kv_blocks_for(n_computed));
     if (l->known > n_computed / MICA_KV_BLOCK)
         l->known = n_computed / MICA_KV_BLOCK;
     if (n_computed % MICA_KV_BLOCK && !own_last(l, n_computed % MICA_KV_BLOCK))
         return false;
     drop_windows(l, first_window(l, n_computed));
-    while (l->n < blocks_for(end))
+    while (l->n < mica_kv_blocks_for(end))
         if (!add_block(l))
             return false;
     return true;
@@ -129,7 +133,7 @@ bool mica_kv_lease_fill(mica_kv_lease *l, int32_t first, int32_t end)
 {
     cut(l, 0);
     set_window0(l, first / MICA_KV_BLOCK);
-    while (l->n < blocks_for(end))
+    while (l->n < mica_kv_blocks_for(end))
         if (!add_block(l)) {
             cut(l, 0);
             return false;
@@ -159,8 +163,7 @@ static void take_nodes(mica_kv_lease *l, int32_t count)
         int32_t node = *full_at(l, l->n);
         *window_at(l, l->n) = l->blocks->block[node].window;
         mica_kv_blocks_hold(l->blocks, MICA_KV_FULL, node);
-        if (window_of(l, l->n) != MICA_KV_NONE)
-            mica_kv_blocks_hold(l->blocks, MICA_KV_WINDOWED, *window_at(l, l->n));
+        mica_kv_blocks_hold(l->blocks, MICA_KV_WINDOWED, window_of(l, l->n));
     }
     l->known = l->n;
     if (l->n > 0)
@@ -176,13 +179,10 @@ static bool copy_node(mica_kv_lease *l, int32_t node, int32_t n)
         return false;
     mica_kv_tree_touch(p, node);
     mica_kv_blocks_hold(p, MICA_KV_FULL, node);
-    if (window != MICA_KV_NONE)
-        mica_kv_blocks_hold(p, MICA_KV_WINDOWED, window);
+    mica_kv_blocks_hold(p, MICA_KV_WINDOWED, window);
     bool good = add_block(l);
     if (good)
-        mica_kv_copy_block(l->kv, MICA_KV_FULL, node, *full_at(l, l->n - 1), n);
-    if (good && window != MICA_KV_NONE)
-        mica_kv_copy_block(l->kv, MICA_KV_WINDOWED, window, *window_at(l, l->n - 1), n);
+        copy_pair(l, node, window, l->n - 1, n);
     mica_kv_blocks_drop(p, MICA_KV_WINDOWED, window);
     mica_kv_blocks_drop(p, MICA_KV_FULL, node);
     return good;
@@ -224,8 +224,10 @@ static void use_node(mica_kv_lease *l, int32_t i, int32_t node)
     mica_kv_blocks *p = l->blocks;
     mica_kv_block *b = &p->block[node];
     int32_t own = window_of(l, i);
-    if (b->window == MICA_KV_NONE && (b->window = whole_window(l, i)) != MICA_KV_NONE)
+    if (b->window == MICA_KV_NONE) {
+        b->window = whole_window(l, i);
         mica_kv_blocks_hold(p, MICA_KV_WINDOWED, b->window);
+    }
     if (own != MICA_KV_NONE && b->window != MICA_KV_NONE && own != b->window) {
         mica_kv_blocks_hold(p, MICA_KV_WINDOWED, b->window);
         mica_kv_blocks_drop(p, MICA_KV_WINDOWED, own);
@@ -256,7 +258,7 @@ void mica_kv_lease_rest(mica_kv_lease *l, const int32_t *tokens, int32_t n_compu
 {
     int32_t rest = n_computed % MICA_KV_BLOCK;
     mica_kv_lease_publish(l, tokens, n_computed);
-    cut(l, blocks_for(n_computed));
+    cut(l, mica_kv_blocks_for(n_computed));
     if (rest > 0 && l->blocks->block[*full_at(l, l->n - 1)].n == 0)
         publish_block(l, l->known, tokens + l->known * MICA_KV_BLOCK, rest);
     if (l->known > 0)

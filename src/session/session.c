@@ -199,10 +199,15 @@ void mica_session_find(mica_session *s)
     s->n_computed = n;
 }
 
-void mica_session_give_up(mica_session *s)
+void mica_session_publish(mica_session *s)
 {
     if (mica_kv_can_resume(&s->kv, s->n_computed)) /* else it was cut back, and is not in the cache as a whole */
         mica_kv_lease_rest(&s->lease, s->tokens, s->n_computed);
+}
+
+void mica_session_give_up(mica_session *s)
+{
+    mica_session_publish(s);
     mica_kv_lease_release(&s->lease);
     s->n_computed = 0;
 }

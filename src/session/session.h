@@ -95,6 +95,9 @@ mica_status mica_session_check_tokens(const mica_session *s, const int32_t *toke
 /** In a batch: takes what others have computed of the history's next tokens. */
 void mica_session_find(mica_session *s);
 
+/** In a batch: puts all that is computed into the tree of prefixes; nothing is written for a while. */
+void mica_session_publish(mica_session *s);
+
 /** In a batch: gives up the cache, which stays in the tree of prefixes for as long as there is memory. */
 void mica_session_give_up(mica_session *s);
 
