@@ -6,30 +6,13 @@
 
 #include "base/buf.h"
 #include "bench/archive.h"
+#include "bench/columns.h"
 #include "bench/report.h"
 #include "load.h"
 
 /* ---- Cells ---- */
 
 enum { CELL = 40, MAX_COLUMNS = 16 };
-
-typedef struct column {
-    char title[CELL];
-    char metric[2][40]; /* of the summary; the second one is put behind a slash */
-    double scale;       /* what the number is divided by */
-    int digits;
-} column;
-
-static void add_column(column *columns, int *n, const char *title, const char *metric, const char *second, double scale,
-                       int digits)
-{
-    column *c = &columns[(*n)++];
-    snprintf(c->title, sizeof c->title, "%s", title);
-    snprintf(c->metric[0], sizeof c->metric[0], "%s", metric);
-    snprintf(c->metric[1], sizeof c->metric[1], "%s", second);
-    c->scale = scale;
-    c->digits = digits;
-}
 
 /* The lengths of prompts whose TTFT is there: "ttft_512_ms". */
 static int find_prompts(const mica_record *runs, size_t n, int prompts[4])
@@ -40,8 +23,8 @@ static int find_prompts(const mica_record *runs, size_t n, int prompts[4])
         json_t *value;
         json_object_foreach(runs[i].summary, key, value)
         {
-            int prompt, used = 0, known = 0;
-            if (sscanf(key, "ttft_%d_ms%n", &prompt, &used) != 1 || used == 0 || key[used])
+            int prompt, known = 0;
+            if (!mica_column_prompt(key, &prompt))
                 continue;
             for (int k = 0; k < found; k++)
                 known |= prompts[k] == prompt;
@@ -52,42 +35,28 @@ static int find_prompts(const mica_record *runs, size_t n, int prompts[4])
     return found;
 }
 
-static int choose_columns(const mica_record *runs, size_t n_runs, column *columns)
+static int choose_columns(const mica_record *runs, size_t n_runs, mica_column *columns)
 {
     int n = 0, prompts[4], found = find_prompts(runs, n_runs, prompts);
-    add_column(columns, &n, "load cold/warm ms", "load_cold_ms", "load_warm_ms", 1, 0);
-    for (int i = 0; i < found; i++) {
-        char title[CELL], metric[40], p95[40];
-        snprintf(title, sizeof title, "TTFT %d /p95 ms", prompts[i]);
-        snprintf(metric, sizeof metric, "ttft_%d_ms", prompts[i]);
-        snprintf(p95, sizeof p95, "ttft_%d_p95_ms", prompts[i]);
-        add_column(columns, &n, title, metric, p95, 1, 1);
-    }
-    add_column(columns, &n, "cold tok/s", "cold_tps", "", 1, 1);
-    add_column(columns, &n, "steady tok/s", "steady_tps", "", 1, 1);
-    add_column(columns, &n, "itl p50/p95 ms", "itl_p50_ms", "itl_p95_ms", 1, 2);
-    add_column(columns, &n, "peak RSS MiB", "peak_rss_bytes", "", 1 << 20, 0);
-    add_column(columns, &n, "file MiB", "file_bytes", "", 1 << 20, 0);
-    add_column(columns, &n, "roofline %", "roofline_pct", "", 1, 0);
-    add_column(columns, &n, "Wh/1k", "energy_wh_per_1k", "", 1, 4);
+    mica_column_add(columns, &n, "load cold/warm ms", "load_cold_ms", "load_warm_ms", 1, 0);
+    for (int i = 0; i < found; i++)
+        mica_column_add_ttft(columns, &n, "TTFT %d /p95 ms", prompts[i]);
+    mica_column_add(columns, &n, "cold tok/s", "cold_tps", "", 1, 1);
+    mica_column_add(columns, &n, "steady tok/s", "steady_tps", "", 1, 1);
+    mica_column_add(columns, &n, "itl p50/p95 ms", "itl_p50_ms", "itl_p95_ms", 1, 2);
+    mica_column_add(columns, &n, "peak RSS MiB", "peak_rss_bytes", "", 1 << 20, 0);
+    mica_column_add(columns, &n, "file MiB", "file_bytes", "", 1 << 20, 0);
+    mica_column_add(columns, &n, "roofline %", "roofline_pct", "", 1, 0);
+    mica_column_add(columns, &n, "Wh/1k", "energy_wh_per_1k", "", 1, 4);
     return n;
 }
 
-static void print_number(char out[CELL], const json_t *summary, const char *metric, const column *c)
-{
-    const json_t *value = json_object_get(summary, metric);
-    if (json_is_number(value))
-        snprintf(out, CELL, "%.*f", c->digits, json_number_value(value) / c->scale);
-    else
-        snprintf(out, CELL, "-");
-}
-
-static void fill_cell(char out[2 * CELL + 2], const json_t *summary, const column *c)
+static void fill_cell(char out[2 * CELL + 2], const json_t *summary, const mica_column *c)
 {
     char first[CELL], second[CELL] = "";
-    print_number(first, summary, c->metric[0], c);
+    mica_column_number(first, sizeof first, summary, c, 0, "-");
     if (*c->metric[1])
-        print_number(second, summary, c->metric[1], c);
+        mica_column_number(second, sizeof second, summary, c, 1, "-");
     snprintf(out, 2 * CELL + 2, "%s%s%s", first, *second ? "/" : "", second);
 }
 
@@ -119,7 +88,7 @@ static void print_notes(const mica_record *run)
 
 static int print_table(const mica_record *runs, size_t n)
 {
-    column columns[MAX_COLUMNS];
+    mica_column columns[MAX_COLUMNS];
     int n_columns = choose_columns(runs, n, columns);
     int name_width = 7;
     for (size_t i = 0; i < n; i++)

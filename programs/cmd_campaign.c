@@ -9,9 +9,9 @@
 #include "bench_runtime.h"
 #include "campaign_text.h"
 #include "commands.h"
-#include "electricity.h"
 #include "interrupt.h"
 #include "load.h"
+#include "prices.h"
 #include "share.h"
 
 enum { MAX_PATH = 4096 };
@@ -73,7 +73,7 @@ static int read_price(const mica_opts *o, mica_device_cost_input *price)
                                       .duty.v = o->duty,
                                       .battery.v = NAN,
                                       .measured_energy.v = NAN};
-    return mica_electricity_price(o, &price->electricity, NULL);
+    return mica_prices_electricity(o, &price->electricity, NULL);
 }
 
 static int print_all(const mica_opts *o, mica_store *store, const char *path, const char *wanted, bool locked)

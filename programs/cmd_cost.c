@@ -8,28 +8,17 @@
 #include "commands.h"
 #include "cost_report.h"
 #include "load.h"
+#include "prices.h"
 #include "router/cost.h"
-#include "share.h"
-
-enum { MAX_PATH = 4096 };
 
 /* ---- The price table ---- */
 
 static int load_prices(const mica_opts *o, mica_prices **table)
 {
-    char path[MAX_PATH], *text;
-    size_t length;
-    mica_error err;
-    *table = NULL;
-    if (!o->prices && !mica_share_find("prices.json", path))
-        return o->cloud ? mica_term_error("no price table was found for --cloud %s: name one with --prices FILE", o->cloud)
-                        : CODE_OK;
-    int code = mica_load_file(o->prices ? o->prices : path, &text, &length);
-    if (code != CODE_OK)
-        return code;
-    mica_status status = mica_prices_read(text, length, table, &err);
-    free(text);
-    return status ? mica_load_failed(&err) : CODE_OK;
+    int code = mica_prices_load(o, table);
+    if (code == CODE_OK && !*table && o->cloud)
+        return mica_term_error("no price table was found for --cloud %s: name one with --prices FILE", o->cloud);
+    return code;
 }
 
 /* ---- Inputs ---- */

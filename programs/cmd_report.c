@@ -6,8 +6,8 @@
 
 #include "bench/report.h"
 #include "commands.h"
-#include "electricity.h"
 #include "load.h"
+#include "prices.h"
 #include "runs_file.h"
 
 /* ---- Input ---- */
@@ -92,7 +92,7 @@ int mica_cmd_report(const mica_opts *o)
     mica_error err;
     int code = check_out(o);
     if (code == CODE_OK)
-        code = mica_electricity_price(o, &price, from);
+        code = mica_prices_electricity(o, &price, from);
     if (code != CODE_OK)
         return code;
     if (mica_report_new(price, from, &r.report, &err))

@@ -20,11 +20,9 @@ static bool user_path(const char *name, char path[MAX_PATH])
     return data && *data ? join(path, data, "/mica/", name) : join(path, getenv("HOME"), "/.local/share/mica/", name);
 }
 
-bool mica_share_find(const char *name, char path[MAX_PATH])
+static bool installed_path(const char *name, char path[MAX_PATH])
 {
     char program[MAX_PATH];
-    if (user_path(name, path) && access(path, R_OK) == 0)
-        return true;
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     program[n > 0 ? n : 0] = '\0';
     for (int i = 0; i < 2; i++) {
@@ -33,7 +31,20 @@ bool mica_share_find(const char *name, char path[MAX_PATH])
             return false;
         *slash = '\0';
     }
-    return join(path, program, "/share/mica/", name) && access(path, R_OK) == 0;
+    return join(path, program, "/share/mica/", name);
+}
+
+bool mica_share_place(int i, const char *name, char path[MAX_PATH])
+{
+    return i == 0 ? user_path(name, path) : installed_path(name, path);
+}
+
+bool mica_share_find(const char *name, char path[MAX_PATH])
+{
+    for (int i = 0; i < 2; i++)
+        if (mica_share_place(i, name, path) && access(path, R_OK) == 0)
+            return true;
+    return false;
 }
 
 bool mica_share_own(const char *name, char path[MAX_PATH])

@@ -8,8 +8,9 @@
 #include <unistd.h>
 
 #include "interrupt.h"
+#include "share.h"
 
-enum { MAX_PATH = 4096, MAX_FOLDERS = 3, MAX_TASKS = 1000 };
+enum { MAX_PATH = 4096, MAX_FOLDERS = 2, MAX_TASKS = 1000 };
 
 /* ---- Folders ---- */
 
@@ -18,40 +19,15 @@ typedef struct folders {
     int n;
 } folders;
 
-static void add_folder(folders *f, const char *base, const char *below)
-{
-    if (base && *base && snprintf(f->path[f->n], MAX_PATH, "%s%s", base, below) < MAX_PATH)
-        f->n++;
-}
-
-/* PREFIX/share/mica/tasks for the program PREFIX/bin/mica: an installed tree can be moved. */
-static void add_installed(folders *f)
-{
-    char program[MAX_PATH];
-    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[n > 0 ? n : 0] = '\0';
-    for (int i = 0; i < 2; i++) {
-        char *slash = strrchr(program, '/');
-        if (!slash)
-            return;
-        *slash = '\0';
-    }
-    add_folder(f, program, "/share/mica/tasks");
-}
-
 static void find_folders(const mica_opts *o, folders *f)
 {
-    const char *data = getenv("XDG_DATA_HOME");
     f->n = 0;
     if (o->tasks) {
-        add_folder(f, o->tasks, "");
+        f->n = *o->tasks && snprintf(f->path[0], MAX_PATH, "%s", o->tasks) < MAX_PATH;
         return;
     }
-    if (data && *data)
-        add_folder(f, data, "/mica/tasks");
-    else
-        add_folder(f, getenv("HOME"), "/.local/share/mica/tasks");
-    add_installed(f);
+    for (int i = 0; i < 2; i++)
+        f->n += mica_share_place(i, "tasks", f->path[f->n]);
 }
 
 static bool is_path(const char *name)

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "bench/store_sql.h"
 
 enum { COLUMNS = 7 };
 
@@ -60,26 +60,18 @@ bool mica_campaign_locked(const char *path)
 
 static mica_status prepare(mica_store *s, const char *sql, const char *id, sqlite3_stmt **out, mica_error *err)
 {
-    if (sqlite3_prepare_v2(mica_store_connection(s), sql, -1, out, NULL) != SQLITE_OK)
-        return mica_store_fail(s, err);
-    sqlite3_bind_text(*out, 1, id, -1, SQLITE_STATIC);
-    return MICA_OK;
-}
-
-/* Runs a statement that gives no rows, and finalises it. A database of results is written to the disk before it is told that
- * they are there: a crash of the machine must not undo what was reported. */
-static mica_status finish(mica_store *s, sqlite3_stmt *statement, mica_error *err)
-{
-    sqlite3_exec(mica_store_connection(s), "PRAGMA synchronous=FULL", NULL, NULL, NULL);
-    int code = sqlite3_step(statement);
-    mica_status status = code == SQLITE_DONE ? MICA_OK : mica_store_fail(s, err);
-    sqlite3_finalize(statement);
+    mica_status status = mica_store_prepare(s, sql, out, err);
+    if (!status)
+        mica_sql_bind_text(*out, 1, id);
     return status;
 }
 
-static void bind_text(sqlite3_stmt *statement, int i, const char *text)
+/* A database of results is written to the disk before it is told that they are there: a crash of the machine must not undo what
+ * was reported. */
+static mica_status finish(mica_store *s, sqlite3_stmt *statement, mica_error *err)
 {
-    sqlite3_bind_text(statement, i, text, -1, SQLITE_STATIC);
+    sqlite3_exec(mica_store_connection(s), "PRAGMA synchronous=FULL", NULL, NULL, NULL);
+    return mica_store_run(s, statement, err);
 }
 
 /* Parameters from `first` on. */
@@ -93,12 +85,6 @@ static bool bind_json(sqlite3_stmt *statement, int i, const json_t *value)
 {
     char *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS);
     return text && sqlite3_bind_text(statement, i, text, -1, free) == SQLITE_OK;
-}
-
-static void column_text(sqlite3_stmt *statement, int i, char *out, size_t size)
-{
-    const char *text = (const char *)sqlite3_column_text(statement, i);
-    snprintf(out, size, "%s", text ? text : "");
 }
 
 static json_t *column_object(sqlite3_stmt *statement, int i)
@@ -122,8 +108,8 @@ mica_status mica_campaign_store_begin(mica_store *store, const mica_campaign *c,
                 &statement, err);
     if (status)
         return status;
-    bind_text(statement, 2, c->name);
-    bind_text(statement, 3, model_sha256);
+    mica_sql_bind_text(statement, 2, c->name);
+    mica_sql_bind_text(statement, 3, model_sha256);
     sqlite3_bind_int64(statement, 4, c->tokens);
     bind_json(statement, 5, c->source);
     return finish(store, statement, err);
@@ -131,10 +117,10 @@ mica_status mica_campaign_store_begin(mica_store *store, const mica_campaign *c,
 
 static bool read_campaign(sqlite3_stmt *statement, mica_campaign_row *row)
 {
-    column_text(statement, 0, row->id, sizeof row->id);
+    mica_sql_column_text(statement, 0, row->id, sizeof row->id);
     row->created = sqlite3_column_int64(statement, 1);
-    column_text(statement, 2, row->name, sizeof row->name);
-    column_text(statement, 3, row->model_sha256, sizeof row->model_sha256);
+    mica_sql_column_text(statement, 2, row->name, sizeof row->name);
+    mica_sql_column_text(statement, 3, row->model_sha256, sizeof row->model_sha256);
     row->tokens = sqlite3_column_int64(statement, 4);
     row->manifest = column_object(statement, 5);
     return row->manifest != NULL;
@@ -191,8 +177,8 @@ static void read_shard(sqlite3_stmt *statement, mica_shard *out)
                         .n_items = sqlite3_column_int64(statement, 4),
                         .before = sqlite3_column_int64(statement, 5),
                         .tokens = sqlite3_column_int64(statement, 6)};
-    column_text(statement, 1, out->id, sizeof out->id);
-    column_text(statement, 2, out->input, sizeof out->input);
+    mica_sql_column_text(statement, 1, out->id, sizeof out->id);
+    mica_sql_column_text(statement, 2, out->input, sizeof out->input);
 }
 
 mica_status mica_campaign_store_next(mica_store *store, const char *id, mica_shard *out, bool *pending, mica_error *err)
@@ -227,23 +213,13 @@ mica_status mica_campaign_store_cut(mica_store *store, const char *id, const mic
     if (status)
         return status;
     sqlite3_bind_int64(statement, 2, shard->seq);
-    bind_text(statement, 3, shard->id);
-    bind_text(statement, 4, shard->input);
+    mica_sql_bind_text(statement, 3, shard->id);
+    mica_sql_bind_text(statement, 4, shard->input);
     bind_numbers(statement, 5, numbers, 4);
     return finish(store, statement, err);
 }
 
 /* ---- A result ---- */
-
-static mica_status bind_ints(sqlite3_stmt *statement, int i, const int64_t *values, size_t n, mica_error *err)
-{
-    void *bytes;
-    size_t length;
-    mica_status status = mica_pack_ints(values, n, &bytes, &length, err);
-    if (!status)
-        sqlite3_bind_blob64(statement, i, bytes, length, free);
-    return status;
-}
 
 static mica_status bind_answers(sqlite3_stmt *statement, int i, const mica_shard_result *r, mica_error *err)
 {
@@ -258,7 +234,7 @@ static mica_status bind_answers(sqlite3_stmt *statement, int i, const mica_shard
         for (size_t c = 0; c < COLUMNS; c++)
             columns[c * n + k] = values[c];
     }
-    mica_status status = bind_ints(statement, i, columns, n * COLUMNS, err);
+    mica_status status = mica_sql_bind_ints(statement, i, columns, n * COLUMNS, err);
     free(columns);
     return status;
 }
@@ -275,7 +251,7 @@ static mica_status bind_events(sqlite3_stmt *statement, int i, const mica_shard_
         memcpy(all + at, values + r->answers[k].first, r->answers[k].n * sizeof *all);
         at += r->answers[k].n;
     }
-    mica_status status = bind_ints(statement, i, all, at, err);
+    mica_status status = mica_sql_bind_ints(statement, i, all, at, err);
     free(all);
     return status;
 }
@@ -322,8 +298,8 @@ mica_status mica_campaign_store_done(mica_store *store, const char *id, const mi
     if (status)
         return status;
     sqlite3_bind_int64(statement, 2, shard->seq);
-    bind_text(statement, 3, shard->id);
-    bind_text(statement, 4, shard->input);
+    mica_sql_bind_text(statement, 3, shard->id);
+    mica_sql_bind_text(statement, 4, shard->input);
     status = bind_result(statement, result, head, err);
     if (status) {
         sqlite3_finalize(statement);
@@ -414,15 +390,6 @@ mica_status mica_campaign_store_shards(mica_store *store, const char *id,
     return status;
 }
 
-static mica_status column_ints(sqlite3_stmt *statement, int i, int64_t **values, size_t *n, mica_error *err)
-{
-    const void *bytes = sqlite3_column_blob(statement, i);
-    int length = sqlite3_column_bytes(statement, i);
-    if (!bytes || length < 1)
-        return mica_fail(err, MICA_BAD_FILE, "a stored shard has no samples");
-    return mica_unpack_ints(bytes, (size_t)length, values, n, err);
-}
-
 /* False: numbers that no result has. */
 static bool read_answers(const int64_t *columns, size_t n, mica_shard_result *out)
 {
@@ -447,15 +414,16 @@ static bool read_answers(const int64_t *columns, size_t n, mica_shard_result *ou
 
 static mica_status column_result(sqlite3_stmt *statement, size_t n, mica_shard_result *out, mica_error *err)
 {
+    static const char empty[] = "a stored shard has no samples";
     int64_t *columns = NULL;
     size_t n_columns = 0, n_tokens = 0;
     char *text = NULL;
     size_t length;
-    mica_status status = column_ints(statement, 0, &columns, &n_columns, err);
+    mica_status status = mica_sql_column_ints(statement, 0, &columns, &n_columns, empty, err);
     if (!status)
-        status = column_ints(statement, 1, &out->times, &out->room, err);
+        status = mica_sql_column_ints(statement, 1, &out->times, &out->room, empty, err);
     if (!status)
-        status = column_ints(statement, 2, &out->tokens, &n_tokens, err);
+        status = mica_sql_column_ints(statement, 2, &out->tokens, &n_tokens, empty, err);
     if (!status)
         status = mica_unpack_text(sqlite3_column_blob(statement, 3), (size_t)sqlite3_column_bytes(statement, 3), &text, &length,
                                   err);

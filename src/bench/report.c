@@ -145,17 +145,6 @@ const char *mica_report_text(const json_t *head, const char *object, const char 
     return text ? text : "";
 }
 
-static void add_column(mica_report_column *columns, int *n, const char *title, const char *metric, const char *second,
-                       double scale, int digits)
-{
-    mica_report_column *c = &columns[(*n)++];
-    snprintf(c->title, sizeof c->title, "%s", title);
-    snprintf(c->metric[0], sizeof c->metric[0], "%s", metric);
-    snprintf(c->metric[1], sizeof c->metric[1], "%s", second);
-    c->scale = scale;
-    c->digits = digits;
-}
-
 enum { MAX_PROMPTS = 4 };
 
 /* The lengths of prompts whose time to first token is there ("ttft_512_ms"), longest first. */
@@ -167,8 +156,8 @@ static int find_prompts(const mica_report *report, int prompts[MAX_PROMPTS])
         json_t *value;
         json_object_foreach(report->run[i].figures, key, value)
         {
-            int prompt, used = 0, at = 0;
-            if (sscanf(key, "ttft_%9d_ms%n", &prompt, &used) != 1 || used == 0 || key[used])
+            int prompt, at = 0;
+            if (!mica_column_prompt(key, &prompt))
                 continue;
             while (at < found && prompts[at] > prompt)
                 at++;
@@ -182,48 +171,33 @@ static int find_prompts(const mica_report *report, int prompts[MAX_PROMPTS])
     return found;
 }
 
-int mica_report_columns(const mica_report *report, mica_report_column columns[MICA_REPORT_COLUMNS])
+int mica_report_columns(const mica_report *report, mica_column columns[MICA_REPORT_COLUMNS])
 {
     int n = 0, prompts[MAX_PROMPTS], found = find_prompts(report, prompts);
-    for (int i = 0; i < found; i++) {
-        char title[MICA_REPORT_TITLE], metric[40], p95[40];
-        snprintf(title, sizeof title, "TTFT %d, median / p95 (ms)", prompts[i]);
-        snprintf(metric, sizeof metric, "ttft_%d_ms", prompts[i]);
-        snprintf(p95, sizeof p95, "ttft_%d_p95_ms", prompts[i]);
-        add_column(columns, &n, title, metric, p95, 1, 1);
-    }
-    add_column(columns, &n, "cold (tok/s)", "cold_tps", "", 1, 1);
-    add_column(columns, &n, "steady (tok/s)", "steady_tps", "", 1, 1);
-    add_column(columns, &n, "all decode (tok/s)", "decode_tps", "", 1, 1);
-    add_column(columns, &n, "TPOT (ms)", "tpot_ms", "", 1, 2);
-    add_column(columns, &n, "ITL, p50 / p95 (ms)", "itl_p50_ms", "itl_p95_ms", 1, 2);
-    add_column(columns, &n, "throttle (%)", "throttle_depth_pct", "", 1, 1);
-    add_column(columns, &n, "peak RSS (MiB)", "peak_rss_bytes", "", 1 << 20, 0);
-    add_column(columns, &n, "anon. / file (MiB)", "rss_anon_bytes", "rss_file_bytes", 1 << 20, 0);
-    add_column(columns, &n, "model file (MiB)", "file_bytes", "", 1 << 20, 0);
-    add_column(columns, &n, "load, cold / warm (ms)", "load_cold_ms", "load_warm_ms", 1, 0);
-    add_column(columns, &n, "roofline (%)", "roofline_pct", "", 1, 0);
-    add_column(columns, &n, "energy (Wh/1000)", "energy_wh_per_1k", "", 1, 4);
-    add_column(columns, &n, "electricity ($/million)", "energy_usd_per_million", "", 1, 4);
+    for (int i = 0; i < found; i++)
+        mica_column_add_ttft(columns, &n, "TTFT %d, median / p95 (ms)", prompts[i]);
+    mica_column_add(columns, &n, "cold (tok/s)", "cold_tps", "", 1, 1);
+    mica_column_add(columns, &n, "steady (tok/s)", "steady_tps", "", 1, 1);
+    mica_column_add(columns, &n, "all decode (tok/s)", "decode_tps", "", 1, 1);
+    mica_column_add(columns, &n, "TPOT (ms)", "tpot_ms", "", 1, 2);
+    mica_column_add(columns, &n, "ITL, p50 / p95 (ms)", "itl_p50_ms", "itl_p95_ms", 1, 2);
+    mica_column_add(columns, &n, "throttle (%)", "throttle_depth_pct", "", 1, 1);
+    mica_column_add(columns, &n, "peak RSS (MiB)", "peak_rss_bytes", "", 1 << 20, 0);
+    mica_column_add(columns, &n, "anon. / file (MiB)", "rss_anon_bytes", "rss_file_bytes", 1 << 20, 0);
+    mica_column_add(columns, &n, "model file (MiB)", "file_bytes", "", 1 << 20, 0);
+    mica_column_add(columns, &n, "load, cold / warm (ms)", "load_cold_ms", "load_warm_ms", 1, 0);
+    mica_column_add(columns, &n, "roofline (%)", "roofline_pct", "", 1, 0);
+    mica_column_add(columns, &n, "energy (Wh/1000)", "energy_wh_per_1k", "", 1, 4);
+    mica_column_add(columns, &n, "electricity ($/million)", "energy_usd_per_million", "", 1, 4);
     return n;
 }
 
-static void print_number(char *out, size_t size, const mica_report_run *run, const char *metric, const mica_report_column *c,
-                         const char *none)
-{
-    double value = figure(run->figures, metric) / c->scale;
-    if (!isfinite(value))
-        snprintf(out, size, "%s", none);
-    else
-        snprintf(out, size, fabs(value) < 1e15 ? "%.*f" : "%.*g", c->digits, value);
-}
-
-void mica_report_cell(char out[MICA_REPORT_CELL], const mica_report_run *run, const mica_report_column *column,
+void mica_report_cell(char out[MICA_REPORT_CELL], const mica_report_run *run, const mica_column *column,
                       const char *none)
 {
     char first[40], second[40];
-    print_number(first, sizeof first, run, column->metric[0], column, none);
-    print_number(second, sizeof second, run, column->metric[1], column, none);
+    mica_column_number(first, sizeof first, run->figures, column, 0, none);
+    mica_column_number(second, sizeof second, run->figures, column, 1, none);
     bool two = *column->metric[1] && (strcmp(first, none) != 0 || strcmp(second, none) != 0);
     snprintf(out, MICA_REPORT_CELL, "%s%s%s", first, two ? " / " : "", two ? second : "");
 }

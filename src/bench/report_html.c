@@ -118,7 +118,7 @@ static void put_name(mica_buf *out, const mica_report_run *run, size_t i)
 }
 
 /* Up to the last column's title; the table stays open. */
-static void put_titles(mica_buf *out, const char *id, const char *title, const mica_report_column *columns, int n)
+static void put_titles(mica_buf *out, const char *id, const char *title, const mica_column *columns, int n)
 {
     mica_buf_printf(out,
                     "<section id=\"%s\"><h2>%s</h2>\n<div class=\"scroll\"><table class=\"wide\"><thead><tr>"
@@ -128,7 +128,7 @@ static void put_titles(mica_buf *out, const char *id, const char *title, const m
         mica_buf_printf(out, "<th scope=\"col\">%s</th>", columns[c].title);
 }
 
-static void put_cells(mica_buf *out, const mica_report_run *run, size_t i, const mica_report_column *columns, int n)
+static void put_cells(mica_buf *out, const mica_report_run *run, size_t i, const mica_column *columns, int n)
 {
     mica_buf_puts(out, "<tr>");
     put_name(out, run, i);
@@ -141,7 +141,7 @@ static void put_cells(mica_buf *out, const mica_report_run *run, size_t i, const
 
 static void put_summary(const mica_report *report, mica_buf *out)
 {
-    mica_report_column columns[MICA_REPORT_COLUMNS];
+    mica_column columns[MICA_REPORT_COLUMNS];
     int n = mica_report_columns(report, columns);
     put_titles(out, "summary", "Summary", columns, n);
     mica_buf_puts(out, "</tr></thead><tbody>\n");
@@ -368,7 +368,7 @@ static void put_run(mica_buf *out, const mica_report_run *run, size_t i)
 
 static void put_energy(const mica_report *report, mica_buf *out)
 {
-    static const mica_report_column columns[] = {
+    static const mica_column columns[] = {
         {"power while decoding (W)", {"power_w", ""}, 1, 2},
         {"per token (J)", {"energy_joules_per_token", ""}, 1, 4},
         {"per 1000 tokens (Wh)", {"energy_wh_per_1k", ""}, 1, 4},

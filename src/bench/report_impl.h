@@ -2,6 +2,7 @@
  * Called by report*.c only. */
 #ifndef MICA_BENCH_REPORT_IMPL_H
 #define MICA_BENCH_REPORT_IMPL_H
+#include "bench/columns.h"
 #include "bench/report.h"
 
 typedef struct mica_report_run {
@@ -21,20 +22,12 @@ struct mica_report {
     mica_report_run *run;
 };
 
-enum { MICA_REPORT_TITLE = 64, MICA_REPORT_CELL = 96, MICA_REPORT_COLUMNS = 20 };
-
-/* A column of the table of runs: one figure, or two with a slash between them. */
-typedef struct mica_report_column {
-    char title[MICA_REPORT_TITLE];
-    char metric[2][40]; /* the second may be "" */
-    double scale;       /* what the number is divided by */
-    int digits;
-} mica_report_column;
+enum { MICA_REPORT_CELL = 96, MICA_REPORT_COLUMNS = 20 };
 
 /** The columns that these runs need; returns how many. */
-int mica_report_columns(const mica_report *report, mica_report_column columns[MICA_REPORT_COLUMNS]);
+int mica_report_columns(const mica_report *report, mica_column columns[MICA_REPORT_COLUMNS]);
 /** "31.2 / 33.0"; `none` stands for what is not known. */
-void mica_report_cell(char out[MICA_REPORT_CELL], const mica_report_run *run, const mica_report_column *column,
+void mica_report_cell(char out[MICA_REPORT_CELL], const mica_report_run *run, const mica_column *column,
                       const char *none);
 
 /** The member of a member, "" if it is no text: mica_report_text(head, "runtime", "version"); `object` NULL: of `head`

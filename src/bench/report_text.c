@@ -62,7 +62,7 @@ static void put_about(mica_buf *out, const mica_report_run *run)
 
 void mica_report_markdown(const mica_report *report, mica_buf *out)
 {
-    mica_report_column columns[MICA_REPORT_COLUMNS];
+    mica_column columns[MICA_REPORT_COLUMNS];
     int n = mica_report_columns(report, columns);
     mica_buf_puts(out, "| runtime |");
     for (int c = 0; c < n; c++)

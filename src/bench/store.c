@@ -1,9 +1,8 @@
-#include "bench/store.h"
+#include "bench/store_sql.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <schema_sql.h> /* made from schema.sql by CMakeLists.txt */
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +18,9 @@ struct mica_store {
 
 /* ---- SQLite, with our errors ---- */
 
-static mica_status fail_db(const mica_store *s, mica_error *err)
+sqlite3 *mica_store_connection(mica_store *store) { return store->db; }
+
+mica_status mica_store_fail(const mica_store *s, mica_error *err)
 {
     int code = sqlite3_errcode(s->db) & 0xff;
     mica_status status = code == SQLITE_NOTADB || code == SQLITE_CORRUPT ? MICA_BAD_FILE
@@ -30,24 +31,23 @@ static mica_status fail_db(const mica_store *s, mica_error *err)
 
 static mica_status exec(mica_store *s, const char *sql, mica_error *err)
 {
-    return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? MICA_OK : fail_db(s, err);
+    return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? MICA_OK : mica_store_fail(s, err);
 }
 
-static mica_status prepare(mica_store *s, const char *sql, sqlite3_stmt **out, mica_error *err)
+mica_status mica_store_prepare(mica_store *s, const char *sql, sqlite3_stmt **out, mica_error *err)
 {
-    return sqlite3_prepare_v2(s->db, sql, -1, out, NULL) == SQLITE_OK ? MICA_OK : fail_db(s, err);
+    return sqlite3_prepare_v2(s->db, sql, -1, out, NULL) == SQLITE_OK ? MICA_OK : mica_store_fail(s, err);
 }
 
-/* Runs a statement that gives no rows, and finalises it. */
-static mica_status finish(mica_store *s, sqlite3_stmt *statement, mica_error *err)
+mica_status mica_store_run(mica_store *s, sqlite3_stmt *statement, mica_error *err)
 {
     int code = sqlite3_step(statement);
-    mica_status status = code == SQLITE_DONE ? MICA_OK : fail_db(s, err);
+    mica_status status = code == SQLITE_DONE ? MICA_OK : mica_store_fail(s, err);
     sqlite3_finalize(statement);
     return status;
 }
 
-static void bind_text(sqlite3_stmt *statement, int i, const char *text)
+void mica_sql_bind_text(sqlite3_stmt *statement, int i, const char *text)
 {
     sqlite3_bind_text(statement, i, text, -1, SQLITE_STATIC);
 }
@@ -61,17 +61,42 @@ static bool bind_json(sqlite3_stmt *statement, int i, const json_t *value)
     return text && sqlite3_bind_text(statement, i, text, -1, free) == SQLITE_OK;
 }
 
+mica_status mica_sql_bind_ints(sqlite3_stmt *statement, int i, const int64_t *values, size_t n, mica_error *err)
+{
+    void *bytes;
+    size_t length;
+    mica_status status = mica_pack_ints(values, n, &bytes, &length, err);
+    if (!status)
+        sqlite3_bind_blob64(statement, i, bytes, length, free); /* which the statement calls */
+    return status;
+}
+
+void mica_sql_column_text(sqlite3_stmt *statement, int i, char *out, size_t size)
+{
+    const char *text = (const char *)sqlite3_column_text(statement, i);
+    snprintf(out, size, "%s", text ? text : "");
+}
+
+mica_status mica_sql_column_ints(sqlite3_stmt *statement, int i, int64_t **values, size_t *n, const char *empty, mica_error *err)
+{
+    const void *bytes = sqlite3_column_blob(statement, i);
+    int length = sqlite3_column_bytes(statement, i);
+    if (!bytes || length < 1)
+        return mica_fail(err, MICA_BAD_FILE, "%s", empty);
+    return mica_unpack_ints(bytes, (size_t)length, values, n, err);
+}
+
 /* ---- Open ---- */
 
 static mica_status read_number(mica_store *s, const char *sql, int64_t *value, mica_error *err)
 {
     sqlite3_stmt *statement;
-    mica_status status = prepare(s, sql, &statement, err);
+    mica_status status = mica_store_prepare(s, sql, &statement, err);
     if (status)
         return status;
     int code = sqlite3_step(statement);
     *value = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
-    status = code == SQLITE_ROW || code == SQLITE_DONE ? MICA_OK : fail_db(s, err);
+    status = code == SQLITE_ROW || code == SQLITE_DONE ? MICA_OK : mica_store_fail(s, err);
     sqlite3_finalize(statement);
     return status;
 }
@@ -113,7 +138,7 @@ static mica_status open_store(const char *path, int flags, mica_store **out, mic
     if (!s)
         return mica_fail_nomem(err, sizeof *s, "a database");
     snprintf(s->path, sizeof s->path, "%s", mica_path_tail(path));
-    mica_status status = sqlite3_open_v2(path, &s->db, flags, NULL) == SQLITE_OK ? MICA_OK : fail_db(s, err);
+    mica_status status = sqlite3_open_v2(path, &s->db, flags, NULL) == SQLITE_OK ? MICA_OK : mica_store_fail(s, err);
     if (!status) {
         sqlite3_busy_timeout(s->db, BUSY_MS);
         sqlite3_limit(s->db, SQLITE_LIMIT_ATTACHED, 0);
@@ -148,16 +173,6 @@ void mica_store_close(mica_store *store)
     free(store);
 }
 
-struct sqlite3 *mica_store_connection(mica_store *store)
-{
-    return store->db;
-}
-
-mica_status mica_store_fail(const mica_store *store, mica_error *err)
-{
-    return fail_db(store, err);
-}
-
 /* ---- Write ---- */
 
 static const char *name_of(const mica_record *record)
@@ -170,37 +185,26 @@ mica_status mica_store_begin(mica_store *store, const mica_record *record, mica_
 {
     sqlite3_stmt *statement;
     mica_status status =
-        prepare(store, "INSERT INTO run (id, created, name, state, head) VALUES (?, ?, ?, 'running', ?)", &statement, err);
+        mica_store_prepare(store, "INSERT INTO run (id, created, name, state, head) VALUES (?, ?, ?, 'running', ?)", &statement, err);
     if (status)
         return status;
-    bind_text(statement, 1, record->id);
+    mica_sql_bind_text(statement, 1, record->id);
     sqlite3_bind_int64(statement, 2, json_integer_value(json_object_get(record->head, "created_unix")));
-    bind_text(statement, 3, name_of(record));
+    mica_sql_bind_text(statement, 3, name_of(record));
     bind_json(statement, 4, record->head);
-    return finish(store, statement, err);
+    return mica_store_run(store, statement, err);
 }
 
 static void bind_series(sqlite3_stmt *statement, const char *id, sqlite3_int64 seq, const mica_series *x)
 {
     const int64_t numbers[] = {x->exact,   x->prompt_asked, x->n_asked,  (int64_t)x->seed, x->started_ns,
                                x->done_ns, x->prompt_n,     x->cached_n, x->gen_n};
-    bind_text(statement, 1, id);
+    mica_sql_bind_text(statement, 1, id);
     sqlite3_bind_int64(statement, 2, seq);
-    bind_text(statement, 3, x->phase);
+    mica_sql_bind_text(statement, 3, x->phase);
     for (int i = 0; i < 9; i++)
         sqlite3_bind_int64(statement, 4 + i, numbers[i]);
-    bind_text(statement, 13, x->reason);
-}
-
-/* The blob is copied by SQLite's own free: the statement owns it. */
-static mica_status bind_ints(sqlite3_stmt *statement, int i, const int64_t *values, size_t n, mica_error *err)
-{
-    void *bytes;
-    size_t length;
-    mica_status status = mica_pack_ints(values, n, &bytes, &length, err);
-    if (!status)
-        sqlite3_bind_blob64(statement, i, bytes, length, free);
-    return status;
+    mica_sql_bind_text(statement, 13, x->reason);
 }
 
 mica_status mica_store_add_series(mica_store *store, const mica_record *record, mica_error *err)
@@ -208,15 +212,15 @@ mica_status mica_store_add_series(mica_store *store, const mica_record *record, 
     sqlite3_stmt *statement;
     const mica_series *x = &record->series[record->n_series - 1];
     mica_status status =
-        prepare(store, "INSERT INTO series VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", &statement, err);
+        mica_store_prepare(store, "INSERT INTO series VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", &statement, err);
     if (status)
         return status;
     bind_series(statement, record->id, (sqlite3_int64)record->n_series - 1, x);
-    status = bind_ints(statement, 14, x->times, x->n, err);
+    status = mica_sql_bind_ints(statement, 14, x->times, x->n, err);
     if (!status)
-        status = bind_ints(statement, 15, x->tokens, x->n, err);
+        status = mica_sql_bind_ints(statement, 15, x->tokens, x->n, err);
     if (!status)
-        return finish(store, statement, err);
+        return mica_store_run(store, statement, err);
     sqlite3_finalize(statement);
     return status;
 }
@@ -234,29 +238,29 @@ mica_status mica_store_add_samples(mica_store *store, const char *id, const json
     if (status)
         return status;
     status =
-        prepare(store, "INSERT INTO samples SELECT ?1, (SELECT count(*) FROM samples WHERE run = ?1), ?2", &statement, err);
+        mica_store_prepare(store, "INSERT INTO samples SELECT ?1, (SELECT count(*) FROM samples WHERE run = ?1), ?2", &statement, err);
     if (status) {
         free(bytes);
         return status;
     }
-    bind_text(statement, 1, id);
+    mica_sql_bind_text(statement, 1, id);
     sqlite3_bind_blob64(statement, 2, bytes, length, free);
-    return finish(store, statement, err);
+    return mica_store_run(store, statement, err);
 }
 
 mica_status mica_store_finish(mica_store *store, const mica_record *record, const char *state, mica_error *err)
 {
     sqlite3_stmt *statement;
     mica_status status =
-        prepare(store, "UPDATE run SET name = ?, state = ?, head = ?, summary = ? WHERE id = ?", &statement, err);
+        mica_store_prepare(store, "UPDATE run SET name = ?, state = ?, head = ?, summary = ? WHERE id = ?", &statement, err);
     if (status)
         return status;
-    bind_text(statement, 1, name_of(record));
-    bind_text(statement, 2, state);
+    mica_sql_bind_text(statement, 1, name_of(record));
+    mica_sql_bind_text(statement, 2, state);
     bind_json(statement, 3, record->head);
     bind_json(statement, 4, record->summary);
-    bind_text(statement, 5, record->id);
-    return finish(store, statement, err);
+    mica_sql_bind_text(statement, 5, record->id);
+    return mica_store_run(store, statement, err);
 }
 
 /* ---- Read ---- */
@@ -275,10 +279,10 @@ static json_t *column_json(sqlite3_stmt *statement, int i, json_type type)
 static mica_status read_run(mica_store *s, const char *id, mica_record *out, mica_error *err)
 {
     sqlite3_stmt *statement;
-    mica_status status = prepare(s, "SELECT head, summary, state FROM run WHERE id = ?", &statement, err);
+    mica_status status = mica_store_prepare(s, "SELECT head, summary, state FROM run WHERE id = ?", &statement, err);
     if (status)
         return status;
-    bind_text(statement, 1, id);
+    mica_sql_bind_text(statement, 1, id);
     int code = sqlite3_step(statement);
     if (code == SQLITE_ROW) {
         json_t *head = column_json(statement, 0, JSON_OBJECT);
@@ -290,33 +294,19 @@ static mica_status read_run(mica_store *s, const char *id, mica_record *out, mic
         status = head ? MICA_OK : mica_fail(err, MICA_BAD_FILE, "the run %.32s in %s has a damaged head", id, s->path);
     } else {
         status = code == SQLITE_DONE ? mica_fail(err, MICA_INVALID_ARGUMENT, "there is no run %.32s in %s", id, s->path)
-                                     : fail_db(s, err);
+                                     : mica_store_fail(s, err);
     }
     sqlite3_finalize(statement);
     snprintf(out->id, sizeof out->id, "%s", id);
     return status;
 }
 
-static mica_status column_ints(sqlite3_stmt *statement, int i, int64_t **values, size_t *n, mica_error *err)
-{
-    const void *bytes = sqlite3_column_blob(statement, i);
-    int length = sqlite3_column_bytes(statement, i);
-    if (!bytes || length < 1)
-        return mica_fail(err, MICA_BAD_FILE, "a stored series is empty");
-    return mica_unpack_ints(bytes, (size_t)length, values, n, err);
-}
-
-static void column_text(sqlite3_stmt *statement, int i, char *out, size_t size)
-{
-    const char *text = (const char *)sqlite3_column_text(statement, i);
-    snprintf(out, size, "%s", text ? text : "");
-}
-
 static mica_status read_one_series(sqlite3_stmt *statement, mica_record *out, mica_error *err)
 {
+    static const char empty[] = "a stored series is empty";
     mica_series x = {.times = NULL};
     size_t n_tokens = 0;
-    column_text(statement, 0, x.phase, sizeof x.phase);
+    mica_sql_column_text(statement, 0, x.phase, sizeof x.phase);
     x.exact = sqlite3_column_int(statement, 1) != 0;
     x.prompt_asked = sqlite3_column_int(statement, 2);
     x.n_asked = sqlite3_column_int(statement, 3);
@@ -326,10 +316,10 @@ static mica_status read_one_series(sqlite3_stmt *statement, mica_record *out, mi
     x.prompt_n = sqlite3_column_int64(statement, 7);
     x.cached_n = sqlite3_column_int64(statement, 8);
     x.gen_n = sqlite3_column_int64(statement, 9);
-    column_text(statement, 10, x.reason, sizeof x.reason);
-    mica_status status = column_ints(statement, 11, &x.times, &x.n, err);
+    mica_sql_column_text(statement, 10, x.reason, sizeof x.reason);
+    mica_status status = mica_sql_column_ints(statement, 11, &x.times, &x.n, empty, err);
     if (!status)
-        status = column_ints(statement, 12, &x.tokens, &n_tokens, err);
+        status = mica_sql_column_ints(statement, 12, &x.tokens, &n_tokens, empty, err);
     if (!status && n_tokens != x.n)
         status = mica_fail(err, MICA_BAD_FILE, "a stored series has %zu times and %zu tokens", x.n, n_tokens);
     if (!status)
@@ -343,17 +333,17 @@ static mica_status read_series(mica_store *s, const char *id, mica_record *out, 
     sqlite3_stmt *statement;
     int code = SQLITE_DONE;
     mica_status status =
-        prepare(s,
+        mica_store_prepare(s,
                 "SELECT phase, exact, prompt_asked, n_asked, seed, started_ns, done_ns, prompt_n, cached_n, gen_n, reason, "
                 "times, tokens FROM series WHERE run = ? ORDER BY seq",
                 &statement, err);
     if (status)
         return status;
-    bind_text(statement, 1, id);
+    mica_sql_bind_text(statement, 1, id);
     while (!status && (code = sqlite3_step(statement)) == SQLITE_ROW)
         status = read_one_series(statement, out, err);
     if (!status && code != SQLITE_DONE)
-        status = fail_db(s, err);
+        status = mica_store_fail(s, err);
     sqlite3_finalize(statement);
     return status;
 }
@@ -378,14 +368,14 @@ static mica_status read_samples(mica_store *s, const char *id, mica_record *out,
 {
     sqlite3_stmt *statement;
     int code = SQLITE_DONE;
-    mica_status status = prepare(s, "SELECT data FROM samples WHERE run = ? ORDER BY seq", &statement, err);
+    mica_status status = mica_store_prepare(s, "SELECT data FROM samples WHERE run = ? ORDER BY seq", &statement, err);
     if (status)
         return status;
-    bind_text(statement, 1, id);
+    mica_sql_bind_text(statement, 1, id);
     while (!status && (code = sqlite3_step(statement)) == SQLITE_ROW)
         status = read_block(statement, out, err);
     if (!status && code != SQLITE_DONE)
-        status = fail_db(s, err);
+        status = mica_store_fail(s, err);
     sqlite3_finalize(statement);
     return status;
 }
@@ -409,7 +399,7 @@ mica_status mica_store_list(mica_store *store, bool (*each)(void *user, const ch
 {
     sqlite3_stmt *statement;
     int code = SQLITE_DONE;
-    mica_status status = prepare(store, "SELECT id FROM run ORDER BY created, rowid", &statement, err);
+    mica_status status = mica_store_prepare(store, "SELECT id FROM run ORDER BY created, rowid", &statement, err);
     if (status)
         return status;
     while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
@@ -418,7 +408,7 @@ mica_status mica_store_list(mica_store *store, bool (*each)(void *user, const ch
             break;
     }
     if (code != SQLITE_ROW && code != SQLITE_DONE)
-        status = fail_db(store, err);
+        status = mica_store_fail(store, err);
     sqlite3_finalize(statement);
     return status;
 }
@@ -429,14 +419,14 @@ mica_status mica_store_know_zones(mica_store *store, const char *machine, mica_c
 {
     sqlite3_stmt *statement;
     int code;
-    mica_status status = prepare(store, "SELECT zone, celsius FROM idle_zone WHERE machine = ?", &statement, err);
+    mica_status status = mica_store_prepare(store, "SELECT zone, celsius FROM idle_zone WHERE machine = ?", &statement, err);
     if (status)
         return status;
-    bind_text(statement, 1, machine);
+    mica_sql_bind_text(statement, 1, machine);
     while ((code = sqlite3_step(statement)) == SQLITE_ROW)
         mica_cooldown_know(c, (const char *)sqlite3_column_text(statement, 0), sqlite3_column_double(statement, 1));
     if (code != SQLITE_DONE)
-        status = fail_db(store, err);
+        status = mica_store_fail(store, err);
     sqlite3_finalize(statement);
     return status;
 }
@@ -448,15 +438,15 @@ mica_status mica_store_keep_zones(mica_store *store, const char *machine, const 
         sqlite3_stmt *statement;
         if (isnan(c->zone[i].idle_c))
             continue;
-        status = prepare(
+        status = mica_store_prepare(
             store, "INSERT INTO idle_zone VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET celsius = min(celsius, excluded.celsius)",
             &statement, err);
         if (status)
             return status;
-        bind_text(statement, 1, machine);
-        bind_text(statement, 2, c->zone[i].name);
+        mica_sql_bind_text(statement, 1, machine);
+        mica_sql_bind_text(statement, 2, c->zone[i].name);
         sqlite3_bind_double(statement, 3, c->zone[i].idle_c);
-        status = finish(store, statement, err);
+        status = mica_store_run(store, statement, err);
     }
     return status;
 }

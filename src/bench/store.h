@@ -36,9 +36,4 @@ mica_status mica_store_list(mica_store *store, bool (*each)(void *user, const ch
 mica_status mica_store_know_zones(mica_store *store, const char *machine, mica_cooldown *c, mica_error *err);
 mica_status mica_store_keep_zones(mica_store *store, const char *machine, const mica_cooldown *c, mica_error *err);
 
-/** The connection, for campaign_store.c, which keeps its own tables in the same file. Borrowed until the store is closed. */
-struct sqlite3 *mica_store_connection(mica_store *store);
-/** An error of the connection as ours. */
-mica_status mica_store_fail(const mica_store *store, mica_error *err);
-
 #endif

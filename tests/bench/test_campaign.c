@@ -9,11 +9,11 @@
 #include <cmocka.h>
 #include <fcntl.h>
 #include <math.h>
-#include <sqlite3.h>
 
 #include "../unit/fake_tree.h"
 #include "bench/campaign_run.h"
 #include "bench/campaign_status.h"
+#include "bench/store_sql.h"
 
 #define SHA "6ad61b572bd8faac5ae1faf4aeff090a491547e7fa0f3cd0aa0569e69b5471f9"
 

@@ -1,39 +1,17 @@
 """What the tests of the page share: Chromium, a page that records what it asks for, and a few actions of a person."""
-import functools
 import os
 import sys
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
-import clients  # noqa: E402
-
-clients.need_modules("playwright.sync_api")
-from playwright.sync_api import sync_playwright  # noqa: E402
-
+import chromium as browsers  # noqa: E402
+from chromium import DESKTOP, PHONE  # noqa: E402, F401
 from serving import SCRIPTED, Server, wait_until  # noqa: E402
 
-CHROMIUM = os.environ.get("CHROMIUM") or clients.need_program("chromium", "chromium-browser")
 
-DESKTOP = {"viewport": {"width": 1280, "height": 800}}
-PHONE = {"viewport": {"width": 360, "height": 640}, "device_scale_factor": 2, "is_mobile": True, "has_touch": True}
-
-
-@functools.lru_cache(maxsize=None)
 def chromium():
-    """The browser of all tests of a program; it can reach nothing but 127.0.0.1."""
-    playwright = sync_playwright().start()
-    arguments = ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
-    if os.geteuid() == 0:
-        arguments.append("--no-sandbox")  # Chromium refuses root otherwise
-    browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
-
-    def end():
-        browser.close()
-        playwright.stop()
-
-    unittest.addModuleCleanup(end)
-    return browser
+    return browsers.launch("127.0.0.1")
 
 
 class PageTest(unittest.TestCase):
