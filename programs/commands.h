@@ -1,4 +1,4 @@
-/* commands.h - the commands, and the table of them in mica.c that help, man page and completion read. */
+/* commands.h - the commands, and the table of them in command_list.h that help, man page and completion read. */
 #ifndef MICA_PROGRAMS_COMMANDS_H
 #define MICA_PROGRAMS_COMMANDS_H
 #include "opts.h"
@@ -29,8 +29,9 @@ int mica_cmd_analyze(const mica_opts *o);
 
 typedef struct mica_command {
     const char *name;
-    int bit;                         /* ON_... */
-    int (*run)(const mica_opts *o);  /* NULL: help, which main() does itself */
+    uint64_t bit;                    /* ON_... */
+    int (*run)(const mica_opts *o);  /* NULL: help, which main() does itself, and commands of the other program */
+    bool handed_over;                /* mica-ops does it */
     int min_args, max_args;          /* words that are no options */
     const char *usage, *summary, *text;
 } mica_command;

@@ -139,7 +139,7 @@ void mica_doc_man(void)
 
 /* ---- Completion ---- */
 
-static void print_words(int bit)
+static void print_words(uint64_t bit)
 {
     for (size_t i = 0; i < mica_opt_count(); i++)
         if (mica_opt_at(i)->commands & bit)

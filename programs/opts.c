@@ -190,7 +190,7 @@ typedef struct parser {
     char letters[2 * N_OPTIONS + 2];
 } parser;
 
-static void build(parser *p, int command)
+static void build(parser *p, uint64_t command)
 {
     size_t n = 0, at = 0;
     p->letters[at++] = ':'; /* a missing value is told apart from an unknown option */
@@ -209,7 +209,7 @@ static void build(parser *p, int command)
     p->letters[at] = '\0';
 }
 
-static const mica_opt *option_of(int code, int command)
+static const mica_opt *option_of(int code, uint64_t command)
 {
     if (code >= FIRST_VALUE)
         return &table[code - FIRST_VALUE];
@@ -220,7 +220,7 @@ static const mica_opt *option_of(int code, int command)
 }
 
 /* The argument that getopt refused: a whole word for a long option, else a letter. */
-static void refuse_option(const char *command, int bit, const char *word)
+static void refuse_option(const char *command, uint64_t bit, const char *word)
 {
     const mica_opt *known = option_of(optopt, bit);
     if (known)
@@ -231,7 +231,7 @@ static void refuse_option(const char *command, int bit, const char *word)
         mica_term_error("%.*s is not an option of mica %s (see mica help %s)", (int)strcspn(word, "="), word, command, command);
 }
 
-bool mica_opts_parse(mica_opts *o, int command, int argc, char **argv)
+bool mica_opts_parse(mica_opts *o, uint64_t command, int argc, char **argv)
 {
     parser p;
     build(&p, command);

@@ -9,40 +9,45 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { /* commands, as bits */
-    ON_RUN = 1 << 0,
-    ON_CHAT = 1 << 1,
-    ON_INSPECT = 1 << 2,
-    ON_TOKENIZE = 1 << 3,
-    ON_DETOKENIZE = 1 << 4,
-    ON_TEMPLATE = 1 << 5,
-    ON_PERPLEXITY = 1 << 6,
-    ON_THREADS = 1 << 7,
-    ON_KV = 1 << 8,
-    ON_HELP = 1 << 9,
-    ON_GRAMMAR = 1 << 10,
-    ON_TASK = 1 << 11,
-    ON_EVAL = 1 << 12,
-    ON_SERVE = 1 << 13,
-    ON_EMBED = 1 << 14,
-    ON_BENCH = 1 << 15,
-    ON_COMPARE = 1 << 16,
-    ON_VERIFY = 1 << 17,
-    ON_COST = 1 << 18,
-    ON_ROOFLINE = 1 << 19,
-    ON_ANALYZE = 1 << 20,
-    ON_REPORT = 1 << 21,
-    ON_CAMPAIGN = 1 << 22,
-    ON_ALL = (1 << 23) - 1,
-    ON_MEASURE = ON_BENCH | ON_COMPARE,
-    ON_NARROW = ON_TASK | ON_EVAL,
-    ON_REPLY = ON_RUN | ON_CHAT,
-    ON_JSON = ON_RUN | ON_NARROW | ON_EMBED | ON_GRAMMAR | ON_INSPECT | ON_TOKENIZE | ON_PERPLEXITY | ON_THREADS | ON_KV | ON_COST |
-              ON_ROOFLINE | ON_ANALYZE | ON_COMPARE,
-    ON_CONSTRAINED = ON_REPLY | ON_GRAMMAR,
-    ON_ENGINE = ON_REPLY | ON_PERPLEXITY | ON_INSPECT | ON_NARROW | ON_EMBED,
-    ON_MODEL = ON_ENGINE | ON_SERVE | ON_TOKENIZE | ON_DETOKENIZE | ON_TEMPLATE | ON_KV | ON_GRAMMAR | ON_ROOFLINE | ON_MEASURE | ON_CAMPAIGN,
-};
+/* Commands, as bits. */
+#define ON_RUN (UINT64_C(1) << 0)
+#define ON_CHAT (UINT64_C(1) << 1)
+#define ON_INSPECT (UINT64_C(1) << 2)
+#define ON_TOKENIZE (UINT64_C(1) << 3)
+#define ON_DETOKENIZE (UINT64_C(1) << 4)
+#define ON_TEMPLATE (UINT64_C(1) << 5)
+#define ON_PERPLEXITY (UINT64_C(1) << 6)
+#define ON_THREADS (UINT64_C(1) << 7)
+#define ON_KV (UINT64_C(1) << 8)
+#define ON_HELP (UINT64_C(1) << 9)
+#define ON_GRAMMAR (UINT64_C(1) << 10)
+#define ON_TASK (UINT64_C(1) << 11)
+#define ON_EVAL (UINT64_C(1) << 12)
+#define ON_SERVE (UINT64_C(1) << 13)
+#define ON_EMBED (UINT64_C(1) << 14)
+#define ON_BENCH (UINT64_C(1) << 15)
+#define ON_COMPARE (UINT64_C(1) << 16)
+#define ON_VERIFY (UINT64_C(1) << 17)
+#define ON_COST (UINT64_C(1) << 18)
+#define ON_ROOFLINE (UINT64_C(1) << 19)
+#define ON_ANALYZE (UINT64_C(1) << 20)
+#define ON_REPORT (UINT64_C(1) << 21)
+#define ON_CAMPAIGN (UINT64_C(1) << 22)
+#define ON_PROBE (UINT64_C(1) << 23)
+#define ON_TUNE (UINT64_C(1) << 24)
+#define ON_ROUTE (UINT64_C(1) << 25)
+#define ON_WORKER (UINT64_C(1) << 26)
+#define ON_SIGN (UINT64_C(1) << 27)
+#define ON_ALL (~UINT64_C(0))
+#define ON_MEASURE (ON_BENCH | ON_COMPARE)
+#define ON_NARROW (ON_TASK | ON_EVAL)
+#define ON_REPLY (ON_RUN | ON_CHAT)
+#define ON_JSON (ON_RUN | ON_NARROW | ON_EMBED | ON_GRAMMAR | ON_INSPECT | ON_TOKENIZE | ON_PERPLEXITY | ON_THREADS |          \
+    ON_KV | ON_COST | ON_ROOFLINE | ON_ANALYZE | ON_COMPARE)
+#define ON_CONSTRAINED (ON_REPLY | ON_GRAMMAR)
+#define ON_ENGINE (ON_REPLY | ON_PERPLEXITY | ON_INSPECT | ON_NARROW | ON_EMBED)
+#define ON_MODEL (ON_ENGINE | ON_SERVE | ON_TOKENIZE | ON_DETOKENIZE | ON_TEMPLATE | ON_KV | ON_GRAMMAR |                      \
+    ON_ROOFLINE | ON_MEASURE | ON_CAMPAIGN)
 
 typedef struct mica_opt_list {
     const char **item;
@@ -86,7 +91,7 @@ typedef struct mica_opt {
     size_t offset; /* of the field in mica_opts */
     double lowest, highest; /* REAL */
     int64_t low, high;      /* INT, TEXT, LIST */
-    int commands;
+    uint64_t commands;
     const char *value, *text;
 } mica_opt;
 
@@ -99,7 +104,7 @@ void mica_opt_default_text(const mica_opt *opt, char out[32]);
 void mica_opts_init(mica_opts *o);
 /** Reads argv[1..argc) (argv[0] is the command's name) as options of `command`, a bit. On an error it has printed one line and
  * returns false. */
-bool mica_opts_parse(mica_opts *o, int command, int argc, char **argv);
+bool mica_opts_parse(mica_opts *o, uint64_t command, int argc, char **argv);
 void mica_opts_free(mica_opts *o);
 
 /** Strict readers, for values inside of texts ("ID=X", lists). False: not a number, or out of range. */

@@ -3,7 +3,7 @@
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 packages="gcc libc6-dev cmake ninja-build pkg-config ccache libjansson-dev libpcre2-dev libutf8proc-dev libedit-dev libcmocka-dev
-libevent-dev libsqlite3-dev libzstd-dev libsodium-dev python3 python3-pip python3-jsonschema"
+libevent-dev libsqlite3-dev libzstd-dev libsodium-dev libcurl4-openssl-dev python3 python3-pip python3-jsonschema"
 
 say() { echo "$me: $*" >&2; }
 

@@ -13,10 +13,12 @@ ALLOWED = {layer: set(CHAIN[:i]) for i, layer in enumerate(CHAIN)}
 ALLOWED["device"] = {"base"}
 ALLOWED["session"].add("device")
 ALLOWED["serve"].add("device")
-# Measuring stands on the public interface, and on kernels and files for the roofline; what it costs, on what was measured.
-ALLOWED["bench"] = {"base", "device", "quant", "kern", "model"}
-ALLOWED["router"] = {"base", "device", "bench"}
-PUBLIC = ("mica/mica.h", "mica/mica_tools.h", "mica/mica_tasks.h", "mica/mica_ops.h")
+# Measuring stands on the public interface, and on kernels and files for the roofline.
+ALLOWED["router"] = {"base", "device"}
+ALLOWED["bench"] = {"base", "device", "quant", "kern", "model", "router"}
+ALLOWED["serve"].add("router")
+PUBLIC = ("mica/mica.h", "mica/mica_tools.h", "mica/mica_tasks.h", "mica/mica_ops.h",
+          "mica/mica_device.h", "mica/mica_router.h", "mica/mica_governor.h", "mica/mica_telemetry.h")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 
 
