@@ -9,7 +9,7 @@ change a result.
 
 arm64    builds the kernels with the cross compiler, in one command without any -m flag, and runs them under qemu on cores with
          NEON alone, with dotprod, with dotprod and i8mm, and with wide vector registers
-avx512   builds the AVX-VNNI and AVX-512 kernels over SIMDe, which spells them in AVX2, and runs them on this machine
+avx512   builds the AVX-VNNI, AVX-512 and AMX kernels over SIMDe, which spells them in AVX2 (and tiles of our own, in C), and runs them on this machine
 old_x86  runs the program and the kernel test of this build under qemu on a processor without AVX and on one with AVX2 but
          without AVX-512: no instruction may be met that the processor lacks
 logits_* compares the hashes of all logits of the tiny models in tests/data and of a random model of each weight type, each with
@@ -123,13 +123,13 @@ def avx512(args):
         objects.append(os.path.join(args.work, os.path.basename(source) + ".o"))
         build([args.cc, *FLAGS, *SHIMMED, f"-I{shim}", *includes(args.source), "-c", source, "-o", objects[-1]])
     code = subprocess.run(["objdump", "-d", *objects], stdout=subprocess.PIPE, check=True, universal_newlines=True).stdout
-    if "%zmm" in code or "vpdpbusd" in code:
+    if re.search("%zmm|vpdpbusd|tdpb", code):
         fail("the kernels over SIMDe contain the instructions themselves: nothing is emulated")
     test = os.path.join(args.work, "test_kernels_avx512")
     build([args.cc, *FLAGS, *includes(args.source), "-o", test, *objects, os.path.join(shim, "cpu.c"),
            *sources(args.source, "src/kern/kern.c", "src/kern/check.c", "src/kern/ref/*.c", "src/quant/*.c", "src/base/error.c",
                     "src/base/buf.c", "tests/unit/test_kernels.c"), "-lcmocka", "-lm"])
-    check_sets([test], "avxvnni,avx512:SIMDe", ["avxvnni", "avx512"])
+    check_sets([test], "avxvnni,avx512,amx:SIMDe", ["avxvnni", "avx512", "amx"])
 
 
 def check_canary(args, qemu):

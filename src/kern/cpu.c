@@ -30,6 +30,28 @@ bool mica_cpu_has_avx512_vnni(void)
     return mica_cpu_has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni");
 }
+
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Linux gives a process the tiles' 8 KiB of state only if it asks (its documentation: arch/x86/xstate.rst). Threads that exist get it too;
+ * it is refused where some thread's signal stack is too small for it, and asking again does no harm. */
+static bool may_use_tiles(void)
+{
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
+    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+}
+#else
+static bool may_use_tiles(void) { return false; } /* no way to ask */
+#endif
+
+bool mica_cpu_has_amx(void) /* asked of the CPU because not every compiler's __builtin_cpu_supports knows it */
+{
+    enum { TILE = 1 << 24, INT8 = 1 << 25 };
+    unsigned a, b, c, d;
+    return mica_cpu_has_avx512_vnni() && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & TILE) && (d & INT8) && may_use_tiles();
+}
 #elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 

@@ -9,6 +9,7 @@ bool mica_cpu_always(void);
 bool mica_cpu_has_avx2(void); /* AVX2, FMA, F16C and an operating system that saves their registers */
 bool mica_cpu_has_avx_vnni(void); /* and AVX2, as above */
 bool mica_cpu_has_avx512_vnni(void); /* AVX-512 F, BW, VL, DQ and VNNI, as above */
+bool mica_cpu_has_amx(void);         /* and AMX with int8; asks Linux to let this process use it */
 
 /* 64-bit ARM. NEON is part of every one; of cores that differ, what all have */
 bool mica_cpu_has_dotprod(void);

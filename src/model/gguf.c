@@ -188,3 +188,12 @@ const mica_gguf_tensor *mica_gguf_tensor_find(const mica_gguf *g, const char *na
 uint64_t mica_gguf_file_bytes(const mica_gguf *g) { return g->file_bytes; }
 
 const char *mica_gguf_path(const mica_gguf *g) { return g->parts[0].path; }
+
+size_t mica_gguf_file_count(const mica_gguf *g) { return g->n_parts; }
+
+mica_gguf_file mica_gguf_file_at(const mica_gguf *g, size_t i)
+{
+    const mica_gguf_part *p = &g->parts[i];
+    return (mica_gguf_file){.path = p->path, .data = p->data, .length = p->length, .modified_ns = p->map.modified_ns,
+                            .huge = p->map.huge};
+}

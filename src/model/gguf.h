@@ -77,6 +77,21 @@ const mica_gguf_tensor *mica_gguf_tensor_find(const mica_gguf *g, const char *na
 
 uint64_t mica_gguf_file_bytes(const mica_gguf *g); /* of all parts together */
 const char *mica_gguf_path(const mica_gguf *g);    /* for messages */
+
+/** One of the files of a model. */
+typedef struct mica_gguf_file {
+    const char *path;    /* for messages; no path where a descriptor was opened */
+    const uint8_t *data; /* all of it, mapped */
+    uint64_t length;
+    int64_t modified_ns; /* Unix time; 0: bytes in memory */
+    bool huge;           /* in huge pages, see base/map_huge.h */
+} mica_gguf_file;
+
+size_t mica_gguf_file_count(const mica_gguf *g);
+mica_gguf_file mica_gguf_file_at(const mica_gguf *g, size_t i);
+
+/** Bytes that a value takes in the file, from `data` on, the lengths of strings included. */
+uint64_t mica_gguf_value_bytes(const mica_gguf_value *v);
 /** A printable copy of a value, arrays shortened, invalid UTF-8 escaped; yours (free), NULL when out of memory. */
 char *mica_gguf_value_text(const mica_gguf_value *v);
 

@@ -1,5 +1,5 @@
-/* cpu.c - in place of src/kern/cpu.c where kernels are compiled for an emulation: what has AVX2 "has" AVX-VNNI
- * and AVX-512. */
+/* cpu.c - in place of src/kern/cpu.c where kernels are compiled for an emulation: what has AVX2 "has" AVX-VNNI,
+ * AVX-512 and AMX. */
 #include "kern/cpu.h"
 
 bool mica_cpu_always(void) { return true; }
@@ -13,3 +13,5 @@ bool mica_cpu_has_avx2(void)
 bool mica_cpu_has_avx_vnni(void) { return mica_cpu_has_avx2(); }
 
 bool mica_cpu_has_avx512_vnni(void) { return mica_cpu_has_avx2(); }
+
+bool mica_cpu_has_amx(void) { return mica_cpu_has_avx2(); }

@@ -208,8 +208,10 @@ static void matmuls(const mica_kernels *k, const mica_kernels *ref)
             check_matmul(k, ref, quant, rows[i % 6], unit * count, tokens[i % 10], (int)(i % 3));
         }
         for (int kind = 1; quant && quant->unpack && kind < (int)sizeof extremes; kind++)
-            for (int32_t n = 1; is_extreme(kind) && n < 8; n += 2)
+            for (int32_t n = 1; is_extreme(kind) && n < 42; n += n < 7 ? 2 : 15)
                 check_matmul(k, ref, quant, 9, quant->block_weights * 6, n, kind);
+        if (quant && quant->block_weights > 1) /* more tokens than any set keeps at hand, more blocks than a panel */
+            check_matmul(k, ref, quant, 33, quant->block_weights * (quant->block_weights == 32 ? 17 : 2), 301, 0);
     }
 }
 

@@ -249,6 +249,7 @@ static void pv(float *o, int64_t n_q, const float *alpha, const float *p, const 
         pv_heads(o + j * dim, alpha + j, p + j * MICA_ATTN_TILE, v, n_t, dim, 2, 4);
     if (j < n_q)
         pv_heads(o + j * dim, alpha + j, p + j * MICA_ATTN_TILE, v, n_t, dim, 1, 8);
+    _mm256_zeroupper(); /* gcc 12 forgets it behind the call of pv_rest(), and code without AVX is ten times as slow until the next one */
 }
 
 MICA_TARGET_END

@@ -59,13 +59,13 @@ MICA_INLINE void add32(const avx2_format *f, const struct tile *t, int j, const 
 }
 
 AVX2_FORMATS_32(AVX2_DEFINE_GEMV_32)
-AVX2_FORMATS(AVX2_DEFINE_GEMM)
+AVX2_COMMON(AVX2_DEFINE_GEMM)
 
 MICA_TARGET_END
 
 void mica_kernels_fill_avxvnni(mica_kernels *k)
 {
     AVX2_FORMATS_32(AVX2_FILL_GEMV)
-    AVX2_FORMATS(AVX2_FILL_GEMM)
+    AVX2_COMMON(AVX2_FILL_GEMM)
 }
 #endif
