@@ -10,55 +10,24 @@
 #include <unistd.h>
 
 #include "base/map.h"
+#include "device/cpus.h"
 #include "device/memory.h"
-#include "device/sysfile.h"
 
-enum { PIECE = 1 << 20, INFO_BYTES = 1 << 18 };
-
-/* "model name	: AMD EPYC": the first line that begins with one of the keys; ARM kernels say "Hardware" or nothing. */
-static void cpu_name(const char *sysroot, char out[128])
-{
-    static const char *const keys[] = {"model name", "Hardware", "Model", "cpu model"};
-    char *text = malloc(INFO_BYTES);
-    snprintf(out, 128, "unknown");
-    if (text && mica_sysfile_read(sysroot, "/proc/cpuinfo", text, INFO_BYTES)) {
-        for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-            const char *at = strncmp(text, keys[i], strlen(keys[i])) == 0 ? text : NULL;
-            char line[32];
-            snprintf(line, sizeof line, "\n%s", keys[i]);
-            at = at ? at : strstr(text, line);
-            at = at ? strchr(at, ':') : NULL;
-            if (!at)
-                continue;
-            at += 1 + strspn(at + 1, " \t");
-            snprintf(out, 128, "%.*s", (int)(strcspn(at, "\n") < 127 ? strcspn(at, "\n") : 127), at);
-            break;
-        }
-    }
-    free(text);
-    for (char *c = out; *c; c++)
-        if (*c < 0x20 || *c > 0x7e)
-            *c = '?';
-}
+enum { PIECE = 1 << 20 };
 
 json_t *mica_host_describe(const char *sysroot)
 {
-    char name[128], meminfo[8192], reason[MICA_MEMORY_REASON] = "";
+    char name[128], reason[MICA_MEMORY_REASON] = "";
     struct utsname system;
-    int64_t total = -1, available = -1;
+    int64_t total = mica_memory_total(sysroot), available = -1;
     mica_thread_plan plan;
-    cpu_name(sysroot, name);
-    if (mica_sysfile_read(sysroot, "/proc/meminfo", meminfo, sizeof meminfo)) {
-        const char *at = mica_text_field(meminfo, "MemTotal");
-        if (!at || !mica_text_int(at, &total, NULL) || total < 0 || total > INT64_MAX / 1024)
-            total = -1;
-    }
+    mica_cpu_name(sysroot, name);
     if (mica_memory_available(sysroot, &available, reason, NULL))
         available = -1;
     int cpus = mica_thread_plan_all(sysroot, &plan, NULL) ? 0 : plan.n_threads;
     bool known = uname(&system) == 0;
     return json_pack("{s:s, s:i, s:s, s:I, s:I, s:s, s:s, s:s}", "cpu", name, "cores", cpus, "cores_reason",
-                     cpus ? plan.reason : "", "memory_bytes", (json_int_t)(total < 0 ? -1 : total * 1024), "available_bytes",
+                     cpus ? plan.reason : "", "memory_bytes", (json_int_t)total, "available_bytes",
                      (json_int_t)available, "system", known ? system.sysname : "", "kernel", known ? system.release : "",
                      "architecture", known ? system.machine : "");
 }

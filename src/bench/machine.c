@@ -1,5 +1,5 @@
-/* machine.c - what this machine does at its best: bytes read per second, and operations per second of our own products. Shared
- * with bench/bandwidth. Memory is shared with other machines on many hosts: compare a rate only with a figure of the same
+/* machine.c - what this machine does at its best: bytes read per second (device/bandwidth.h), and operations per second of our own
+ * products. Shared with bench/bandwidth. Memory is shared with other machines on many hosts: compare a rate only with a figure of the same
  * minute. */
 #include <math.h>
 #include <stdlib.h>
@@ -10,88 +10,12 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/rng.h"
+#include "device/bandwidth.h"
 #include "kern/kern.h"
 #include "mica/mica_ops.h"
 
 enum { LINE = 64, MAX_ROUNDS = 999, WEIGHTS = 256 * 1024, COLUMNS = 2048, TOKENS = 64 };
-#define DEFAULT_BUFFER  ((size_t)512 << 20) /* several times the largest caches */
 #define DEFAULT_SECONDS 3.0
-
-/* ---- Reading ---- */
-
-typedef uint64_t line __attribute__((vector_size(LINE)));
-
-typedef struct reader {
-    line *data;
-    size_t lines; /* of each thread */
-    bool fill;    /* write them instead: each thread touches its own pages first */
-    _Atomic uint64_t sum; /* so that nothing is optimised away */
-} reader;
-
-static uint64_t read_all(const line *p, size_t n)
-{
-    line a = {0}, b = {0}, c = {0}, d = {0};
-    for (size_t i = 0; i + 4 <= n; i += 4) {
-        __builtin_prefetch(p + i + 32);
-        __builtin_prefetch(p + i + 34);
-        a ^= p[i];
-        b ^= p[i + 1];
-        c ^= p[i + 2];
-        d ^= p[i + 3];
-    }
-    a ^= b ^ c ^ d;
-    return a[0] ^ a[1] ^ a[2] ^ a[3] ^ a[4] ^ a[5] ^ a[6] ^ a[7];
-}
-
-static void read_thread(void *user, int thread, int n_threads)
-{
-    reader *r = user;
-    line *mine = r->data + (size_t)thread * r->lines;
-    (void)n_threads;
-    if (r->fill)
-        memset(mine, 1 + thread, r->lines * LINE);
-    else
-        r->sum ^= read_all(mine, r->lines);
-}
-
-static double timed(mica_pool *pool, mica_pool_fn fn, void *user)
-{
-    int64_t start = mica_now_ns();
-    mica_pool_run(pool, fn, user);
-    return (double)(mica_now_ns() - start) * 1e-9;
-}
-
-/* Rounds of reading the whole buffer, at most `rounds`, and until `seconds` have passed but at least 3; gives how many. */
-static int32_t read_rounds(mica_pool *pool, reader *r, int32_t rounds, double seconds, double *rates)
-{
-    double bytes = (double)r->lines * LINE * mica_pool_threads(pool), spent = 0;
-    int32_t n = 0;
-    r->fill = true;
-    mica_pool_run(pool, read_thread, r);
-    r->fill = false;
-    while (n < rounds && (n < 3 || spent < seconds)) {
-        double t = timed(pool, read_thread, r);
-        spent += t;
-        rates[n++] = t > 0 ? bytes / t : NAN;
-    }
-    mica_stat_sort(rates, (size_t)n);
-    return n;
-}
-
-static mica_status measure_reads(mica_pool *pool, size_t bytes, int32_t rounds, double seconds, double *rates, int32_t *n,
-                                 mica_error *err)
-{
-    size_t threads = (size_t)mica_pool_threads(pool), lines = bytes / LINE / threads & ~(size_t)3;
-    reader r = {.lines = lines};
-    if (lines == 0)
-        return mica_fail(err, MICA_INVALID_ARGUMENT, "%zu bytes are too few to read with %zu threads", bytes, threads);
-    r.data = aligned_alloc(4096, mica_round_up(lines * threads * LINE, 4096));
-    if (!r.data)
-        return mica_fail_nomem(err, bytes, "the buffer that is read");
-    *n = read_rounds(pool, &r, rounds, seconds, rates);
-    free(r.data);
-    return MICA_OK;
-}
 
 mica_status mica_machine_read(int32_t n_threads, size_t buffer_bytes, int32_t rounds, double *rounds_out, mica_error *err)
 {
@@ -101,12 +25,19 @@ mica_status mica_machine_read(int32_t n_threads, size_t buffer_bytes, int32_t ro
         return mica_fail(err, MICA_INVALID_ARGUMENT, "%d rounds are outside 1..%d", (int)rounds, MAX_ROUNDS);
     mica_status status = mica_pool_new(n_threads, NULL, &pool, err);
     if (!status)
-        status = measure_reads(pool, buffer_bytes ? buffer_bytes : DEFAULT_BUFFER, rounds, INFINITY, rounds_out, &n, err);
+        status = mica_bandwidth_read(pool, buffer_bytes, rounds, INFINITY, rounds_out, &n, err);
     mica_pool_free(pool);
     return status;
 }
 
 /* ---- Products ---- */
+
+static double timed(mica_pool *pool, mica_pool_fn fn, void *user)
+{
+    int64_t start = mica_now_ns();
+    mica_pool_run(pool, fn, user);
+    return (double)(mica_now_ns() - start) * 1e-9;
+}
 
 /* What a thread multiplies: WEIGHTS bytes, which stay in its cache, with TOKENS tokens. */
 typedef struct product {
@@ -219,7 +150,7 @@ mica_status mica_machine_measure(int32_t n_threads, const char *kernels, size_t 
     if (!status)
         status = mica_pool_new(n_threads, NULL, &pool, err);
     if (!status)
-        status = measure_reads(pool, buffer_bytes ? buffer_bytes : DEFAULT_BUFFER, MAX_ROUNDS, third, rates, &n, err);
+        status = mica_bandwidth_read(pool, buffer_bytes, MAX_ROUNDS, third, rates, &n, err);
     if (!status) {
         out->read_bytes_per_s = mica_stat_percentile(rates, (size_t)n, 0.5);
         status = measure_products(pool, &kern, MICA_TYPE_Q8_0, third, &out->int8_ops_per_s, err);

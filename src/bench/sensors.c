@@ -2,79 +2,48 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "device/power.h"
+#include "device/pressure.h"
+#include "device/rapl.h"
+#include "device/clocks.h"
 #include "device/sysfile.h"
+#include "device/thermal.h"
 
-enum { COOLING = 64, SUPPLIES = 8, FILE_BYTES = 65536 };
-
-static bool read_word(const char *sysroot, const char *path, char *out, size_t size)
-{
-    char text[256];
-    if (!mica_sysfile_read(sysroot, path, text, sizeof text))
-        return false;
-    text[strcspn(text, "\r\n")] = '\0';
-    for (char *c = text; *c; c++) /* a fake tree may hold anything */
-        if (*c < 0x20 || *c > 0x7e || *c == '"' || *c == '\\')
-            *c = '?';
-    snprintf(out, size, "%.*s", (int)size - 1, text);
-    return *out != '\0';
-}
+enum { FILE_BYTES = 65536 };
 
 /* ---- Heat ---- */
 
-/* A sensor that is off reports 0, -1 or something absurd: no reading. */
-static void read_zones(const char *sysroot, mica_sensors *s)
+static void add_zone(const mica_thermal_zone *z, mica_sensors *s)
 {
-    for (int i = 0; i < MICA_ZONES; i++) {
-        char path[80], type[24];
-        int64_t value;
-        snprintf(path, sizeof path, "/sys/class/thermal/thermal_zone%d/temp", i);
-        if (!mica_sysfile_int(sysroot, path, &value) || value <= -40000 || value == 0 || value == -1 || value >= 150000)
-            continue;
-        snprintf(path, sizeof path, "/sys/class/thermal/thermal_zone%d/type", i);
-        if (!read_word(sysroot, path, type, sizeof type))
-            snprintf(type, sizeof type, "zone");
-        s->zone[s->n_zones].celsius = (double)value / 1000.0;
-        snprintf(s->zone[s->n_zones++].name, sizeof s->zone[0].name, "%s#%d", type, i);
-    }
+    if (z->mc == MICA_UNKNOWN_MC || s->n_zones == MICA_ZONES)
+        return;
+    s->zone[s->n_zones].celsius = (double)z->mc / 1000.0;
+    snprintf(s->zone[s->n_zones++].name, sizeof s->zone[0].name, "%.20s#%s%d", z->type, z->chip ? "hwmon" : "", z->index);
 }
 
-static bool is_processor(const char *type)
+static void read_heat(const char *sysroot, mica_sensors *s)
 {
-    static const char *const words[] = {"Processor", "cpufreq", "cpu", "intel_powerclamp"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strstr(type, words[i]))
-            return true;
-    return false;
-}
-
-static void read_cooling(const char *sysroot, mica_sensors *s)
-{
+    mica_thermal t;
     s->cooling_active = -1;
-    for (int i = 0; i < COOLING; i++) {
-        char path[80], type[64];
-        int64_t state;
-        snprintf(path, sizeof path, "/sys/class/thermal/cooling_device%d/type", i);
-        if (!read_word(sysroot, path, type, sizeof type) || !is_processor(type))
-            continue;
-        snprintf(path, sizeof path, "/sys/class/thermal/cooling_device%d/cur_state", i);
-        if (!mica_sysfile_int(sysroot, path, &state))
+    mica_thermal_read(sysroot, false, &t);
+    for (int i = 0; i < t.n_zones; i++)
+        add_zone(&t.zone[i], s);
+    for (int i = 0; i < t.n_cooling; i++) {
+        if (!t.cooling[i].processor || t.cooling[i].state < 0)
             continue;
         s->n_cooling++;
-        s->cooling_active = (s->cooling_active < 0 ? 0 : s->cooling_active) + (state > 0);
+        s->cooling_active = (s->cooling_active < 0 ? 0 : s->cooling_active) + (t.cooling[i].state > 0);
     }
 }
 
 static void read_clocks(const char *sysroot, mica_sensors *s)
 {
     for (int i = 0; i < MICA_CLOCKS; i++) {
-        char path[96];
-        int64_t khz;
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cpufreq/scaling_cur_freq", i);
-        if (mica_sysfile_int(sysroot, path, &khz) && khz > 0 && khz < 100000000)
-            s->mhz[s->n_clocks++] = (int32_t)(khz / 1000);
+        int32_t khz = mica_clock_read(sysroot, i).now;
+        if (khz > 0)
+            s->mhz[s->n_clocks++] = khz / 1000;
     }
 }
 
@@ -99,14 +68,6 @@ static void read_stat(const char *sysroot, mica_sensors *s, char *text)
     s->busy_ticks = total - idle;
 }
 
-static double read_pressure(const char *sysroot, const char *name, char *text)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/pressure/%s", name);
-    const char *at = mica_sysfile_read(sysroot, path, text, FILE_BYTES) ? strstr(text, "some avg10=") : NULL;
-    return at ? strtod(at + strlen("some avg10="), NULL) : NAN;
-}
-
 static void read_swap(const char *sysroot, mica_sensors *s, char *text)
 {
     int64_t in, out;
@@ -123,32 +84,35 @@ static void read_swap(const char *sysroot, mica_sensors *s, char *text)
 
 static void read_battery(const char *sysroot, mica_sensors *s)
 {
-    static const char *const names[] = {"BAT0", "BAT1", "battery", "macsmc-battery"};
-    s->battery_percent = NAN;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !*s->battery; i++) {
-        char path[96];
-        int64_t percent;
-        snprintf(path, sizeof path, "/sys/class/power_supply/%s/status", names[i]);
-        if (!read_word(sysroot, path, s->battery, sizeof s->battery))
-            continue;
-        snprintf(path, sizeof path, "/sys/class/power_supply/%s/capacity", names[i]);
-        if (mica_sysfile_int(sysroot, path, &percent) && percent >= 0 && percent <= 100)
-            s->battery_percent = (double)percent;
-    }
+    static const char *const words[] = {[MICA_BATTERY_DISCHARGING] = "Discharging",
+                                        [MICA_BATTERY_CHARGING] = "Charging",
+                                        [MICA_BATTERY_FULL] = "Full",
+                                        [MICA_BATTERY_IDLE] = "Not charging"};
+    mica_power p;
+    mica_power_read(sysroot, &p);
+    s->battery_percent = p.level * 100.0;
+    s->battery_w = p.draw_w;
+    s->battery_j = s->battery_as = s->battery_v = NAN;
+    if (p.n_batteries > 0)
+        snprintf(s->battery, sizeof s->battery, "%s", p.status > MICA_BATTERY_NONE ? words[p.status] : "Unknown");
+    if (p.status != MICA_BATTERY_DISCHARGING || p.external == MICA_YES)
+        return;
+    s->battery_j = p.energy_j;
+    s->battery_as = p.charge_as;
+    s->battery_v = p.volts;
 }
 
-/* Package domains only: cores and memory controllers below them are in their count. */
 static void read_energy(const char *sysroot, mica_sensors *s)
 {
-    for (int i = 0; i < MICA_COUNTERS; i++) {
-        char path[96];
-        int64_t value, range;
-        snprintf(path, sizeof path, "/sys/class/powercap/intel-rapl:%d/energy_uj", i);
-        if (!mica_sysfile_int(sysroot, path, &value) || value < 0)
+    mica_rapl rapl;
+    mica_rapl_read(sysroot, &rapl);
+    for (int i = 0; i < rapl.n && s->n_energy < MICA_COUNTERS; i++) {
+        const mica_rapl_domain *d = &rapl.domain[i];
+        if (!d->counted)
             continue;
-        snprintf(path, sizeof path, "/sys/class/powercap/intel-rapl:%d/max_energy_range_uj", i);
-        s->energy_range_uj[s->n_energy] = mica_sysfile_int(sysroot, path, &range) && range > 0 ? range : 0;
-        s->energy_uj[s->n_energy++] = value;
+        snprintf(s->energy_name[s->n_energy], sizeof s->energy_name[0], "%s", d->name);
+        s->energy_range_uj[s->n_energy] = d->range > 0 ? d->range : 0;
+        s->energy_uj[s->n_energy++] = d->uj;
     }
 }
 
@@ -156,14 +120,13 @@ void mica_sensors_read(const char *sysroot, mica_sensors *out)
 {
     char text[FILE_BYTES];
     memset(out, 0, sizeof *out);
-    read_zones(sysroot, out);
-    read_cooling(sysroot, out);
+    read_heat(sysroot, out);
     read_clocks(sysroot, out);
     read_stat(sysroot, out, text);
     read_swap(sysroot, out, text);
-    out->psi_cpu = read_pressure(sysroot, "cpu", text);
-    out->psi_memory = read_pressure(sysroot, "memory", text);
-    out->psi_io = read_pressure(sysroot, "io", text);
+    out->psi_cpu = mica_pressure_read(sysroot, "cpu").some10;
+    out->psi_memory = mica_pressure_memory(sysroot).some10;
+    out->psi_io = mica_pressure_read(sysroot, "io").some10;
     read_battery(sysroot, out);
     read_energy(sysroot, out);
 }

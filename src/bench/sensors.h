@@ -1,6 +1,6 @@
-/* sensors.h - what the machine tells about its state at one moment: zones, cooling, clocks, battery, load, energy counters.
- * Reads /proc and /sys under a root prefix; changes nothing. What is absent is not there in the result; nothing is estimated.
- * Called by samples.c (each second) and cooldown.c. */
+/* sensors.h - what the machine tells about its state at one moment, as records keep it: zones, cooling, clocks, battery, load,
+ * energy counters. The readers are those of src/device; here is what of theirs goes into a sample. What is absent is not there
+ * in the result; nothing is estimated. Called by samples.c (each second) and cooldown.c. */
 #ifndef MICA_BENCH_SENSORS_H
 #define MICA_BENCH_SENSORS_H
 #include <stdbool.h>
@@ -25,7 +25,10 @@ typedef struct mica_sensors {
     double psi_cpu, psi_memory, psi_io; /* "some avg10" of /proc/pressure, in %; NAN */
     char battery[16];                   /* status of the system battery: "Discharging"; "" if there is none */
     double battery_percent;             /* NAN */
-    int n_energy;                       /* RAPL packages */
+    double battery_w; /* power out of the battery where it is the device's: it discharges, on no other power; NAN */
+    double battery_j, battery_as, battery_v; /* energy and charge left in it, and its voltage, in the same case; NAN */
+    int n_energy;                            /* RAPL counters that add up: packages, dram */
+    char energy_name[MICA_COUNTERS][24];
     int64_t energy_uj[MICA_COUNTERS], energy_range_uj[MICA_COUNTERS];
 } mica_sensors;
 

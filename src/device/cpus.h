@@ -27,4 +27,16 @@ typedef struct mica_cpu_set {
  * MICA_MAX_CPUS usable CPUs the first ones are taken. */
 mica_status mica_cpus_read(const char *sysroot, mica_cpu_set *set, mica_error *err);
 
+/** One CPU of each physical core of a set, the fastest first, then by number; n_fast of them are fast enough to work in one team
+ * (thread_plan.c). */
+typedef struct mica_core_list {
+    int n, n_fast;
+    mica_cpu core[MICA_MAX_CPUS];
+} mica_core_list;
+
+void mica_cores_find(const mica_cpu_set *set, mica_core_list *cores);
+
+/** What the CPU is called in /proc/cpuinfo; "unknown". */
+void mica_cpu_name(const char *sysroot, char out[128]);
+
 #endif

@@ -136,6 +136,15 @@ mica_status mica_memory_available(const char *sysroot, int64_t *bytes, char reas
     return MICA_OK;
 }
 
+int64_t mica_memory_total(const char *sysroot)
+{
+    char text[FILE_BYTES];
+    int64_t bytes;
+    return mica_sysfile_read(sysroot, "/proc/meminfo", text, sizeof text) && meminfo_field(text, "MemTotal", &bytes) && bytes > 0
+               ? bytes
+               : -1;
+}
+
 /* ---- Used ------------------------------------------------------------------------------------------------------------ */
 
 mica_status mica_memory_usage_parse(const char *text, mica_memory_usage *usage, mica_error *err)

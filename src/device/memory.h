@@ -12,6 +12,9 @@
  * says for people which file decided. MICA_IO_ERROR if no file says anything. */
 mica_status mica_memory_available(const char *sysroot, int64_t *bytes, char reason[MICA_MEMORY_REASON], mica_error *err);
 
+/** MemTotal of /proc/meminfo in bytes; -1 if unknown. */
+int64_t mica_memory_total(const char *sysroot);
+
 /** What /proc/PID/status tells; -1 for each value that it does not. */
 typedef struct mica_memory_usage {
     int64_t peak_bytes; /* VmHWM, or VmRSS where that is larger (the kernel updates VmHWM late); -1 without VmHWM */

@@ -1,6 +1,7 @@
 #include "device/sysfile.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -66,6 +67,66 @@ bool mica_sysfile_int(const char *sysroot, const char *path, int64_t *value)
 {
     char text[256];
     return mica_sysfile_read(sysroot, path, text, sizeof text) && mica_text_int(text, value, NULL);
+}
+
+/** root/folder/name; false if it is too long. */
+static bool full_path(const char *sysroot, const char *folder, const char *name, char out[MICA_SYSPATH_MAX])
+{
+    int n = snprintf(out, MICA_SYSPATH_MAX, "%s%s/%s", sysroot ? sysroot : "", folder, name);
+    return n > 0 && n < MICA_SYSPATH_MAX;
+}
+
+bool mica_sysfile_int_in(const char *sysroot, const char *folder, const char *name, int64_t *value)
+{
+    char path[MICA_SYSPATH_MAX];
+    return full_path(sysroot, folder, name, path) && mica_sysfile_int(NULL, path, value);
+}
+
+bool mica_sysfile_word(const char *sysroot, const char *folder, const char *name, char *out, size_t size)
+{
+    char path[MICA_SYSPATH_MAX], text[256];
+    if (!full_path(sysroot, folder, name, path) || !mica_sysfile_read(NULL, path, text, sizeof text))
+        return false;
+    text[strcspn(text, "\r\n")] = '\0';
+    for (char *c = text; *c; c++) /* a fake tree may hold anything */
+        if (*c < 0x20 || *c > 0x7e || *c == '"' || *c == '\\')
+            *c = '?';
+    snprintf(out, size, "%.*s", (int)size - 1, text);
+    return *out != '\0';
+}
+
+bool mica_sysfile_denied(const char *sysroot, const char *folder, const char *name)
+{
+    char path[MICA_SYSPATH_MAX];
+    return full_path(sysroot, folder, name, path) && access(path, F_OK) == 0 && access(path, R_OK) != 0;
+}
+
+/** Puts a name where it belongs among the `n` sorted ones; the last is dropped if there is no room. Returns how many there are. */
+static int insert_name(char (*names)[64], int n, int capacity, const char *name)
+{
+    int at = n;
+    while (at > 0 && strcmp(names[at - 1], name) > 0)
+        at--;
+    if (at == capacity)
+        return n;
+    int moved = (n < capacity ? n : capacity - 1) - at;
+    memmove(names + at + 1, names + at, (size_t)moved * sizeof *names);
+    memcpy(names[at], name, strlen(name) + 1);
+    return n < capacity ? n + 1 : n;
+}
+
+int mica_sysfile_list(const char *sysroot, const char *folder, char (*names)[64], int capacity)
+{
+    char path[MICA_SYSPATH_MAX];
+    DIR *open_folder = full_path(sysroot, folder, "", path) ? opendir(path) : NULL;
+    int n = 0;
+    if (!open_folder)
+        return -1;
+    for (struct dirent *e; (e = readdir(open_folder));)
+        if (e->d_name[0] != '.' && strlen(e->d_name) < sizeof *names)
+            n = insert_name(names, n, capacity, e->d_name);
+    closedir(open_folder);
+    return n;
 }
 
 const char *mica_text_field(const char *text, const char *key)

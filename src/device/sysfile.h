@@ -18,6 +18,19 @@ bool mica_sysfile_read(const char *sysroot, const char *path, char *text, size_t
 /** Reads a file that begins with a decimal number, see mica_text_int(). */
 bool mica_sysfile_int(const char *sysroot, const char *path, int64_t *value);
 
+/** folder/name, for readers of folders with many small files. False also if the path is too long. */
+bool mica_sysfile_int_in(const char *sysroot, const char *folder, const char *name, int64_t *value);
+
+/** The first line of folder/name, what is not printable in it (and " and \\) made '?', cut to `size`. False if it is empty. */
+bool mica_sysfile_word(const char *sysroot, const char *folder, const char *name, char *out, size_t size);
+
+/** Whether the file is there, and this user may not read it. */
+bool mica_sysfile_denied(const char *sysroot, const char *folder, const char *name);
+
+/** Names of the entries of a folder, at most `capacity` of the first ones in the order of their bytes, but those that begin with
+ * '.' or have more than 63 bytes. -1 if the folder cannot be read. */
+int mica_sysfile_list(const char *sysroot, const char *folder, char (*names)[64], int capacity);
+
 /** The text after "key:" (blanks skipped) at the start of a line; NULL if there is none. Not terminated at the line's end. */
 const char *mica_text_field(const char *text, const char *key);
 

@@ -13,11 +13,6 @@
  * favourite cores of a uniform desktop part stay within 10 % of the others. */
 enum { FAST_PERCENT = 50, FAST_PERCENT_BY_FREQUENCY = 90 };
 
-typedef struct core_list {
-    int n, n_fast;
-    mica_cpu core[MICA_MAX_CPUS]; /* one CPU of each physical core, the fastest first, then by number */
-} core_list;
-
 static void say(mica_thread_plan *plan, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /** Adds one part to the reason. */
@@ -47,7 +42,7 @@ static int by_core(const void *a, const void *b)
     return x->core != y->core ? (x->core < y->core ? -1 : 1) : by_speed(a, b);
 }
 
-static void find_cores(const mica_cpu_set *set, core_list *cores)
+void mica_cores_find(const mica_cpu_set *set, mica_core_list *cores)
 {
     cores->n = cores->n_fast = 0;
     memcpy(cores->core, set->cpu, (size_t)set->n * sizeof *set->cpu);
@@ -73,7 +68,7 @@ static int limit_by_quota(const mica_cpu_set *set, int n, mica_thread_plan *plan
 }
 
 /** Takes `n` cores for the plan. `pin`: the threads must stay on them. */
-static void take_cores(const core_list *cores, int n, bool pin, mica_thread_plan *plan)
+static void take_cores(const mica_core_list *cores, int n, bool pin, mica_thread_plan *plan)
 {
     if (n > MICA_MAX_THREADS) {
         n = MICA_MAX_THREADS;
@@ -88,8 +83,8 @@ static int smaller(int a, int b) { return a < b ? a : b; }
 
 static void plan_from(const mica_cpu_set *set, bool half, mica_thread_plan *plan)
 {
-    core_list cores;
-    find_cores(set, &cores);
+    mica_core_list cores;
+    mica_cores_find(set, &cores);
     if (cores.n == 0) {
         say(plan, "no usable CPU found under /proc and /sys");
         plan->n_threads = 1;

@@ -1,5 +1,5 @@
 /* Which sensor is believed, from fake trees of /sys. */
-#include "device/temperature.h"
+#include "device/thermal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,18 +16,20 @@ static void put(fake_tree *t, const char *path, const char *text) { tree_bytes(t
 
 static void expect(fake_tree *t, double celsius, const char *source)
 {
-    mica_temperature got;
-    bool found = mica_temperature_read(t->root, &got);
+    double got;
+    char name[32];
+    bool found = mica_thermal_processor(t->root, &got, name);
     tree_free(t);
     assert_true(found);
-    assert_string_equal(got.source, source);
-    assert_true(got.celsius == celsius);
+    assert_string_equal(name, source);
+    assert_true(got == celsius);
 }
 
 static void expect_none(fake_tree *t)
 {
-    mica_temperature got;
-    bool found = mica_temperature_read(t->root, &got);
+    double got;
+    char name[32];
+    bool found = mica_thermal_processor(t->root, &got, name);
     tree_free(t);
     assert_false(found);
 }
@@ -109,7 +111,7 @@ static void names_are_made_printable_and_short(void **state)
 static void a_name_that_does_not_fit_is_no_sensor(void **state)
 {
     (void)state;
-    char name[200];
+    char name[300];
     fake_tree t = tree_new();
     memset(name, 'x', sizeof name);
     memcpy(name, "cpu", 3);
