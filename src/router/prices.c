@@ -73,10 +73,12 @@ static mica_status read_row(const json_t *row, size_t i, mica_price_row *out, mi
 
 static mica_status read_table(const json_t *root, mica_prices *p, mica_error *err)
 {
-    static const char *const known[] = {"date", "note", "blend", "electricity_usd_per_kwh", "prices", NULL};
-    const json_t *blend = json_object_get(root, "blend"), *rows = json_object_get(root, "prices");
+    static const char *const known[] = {"schema", "date", "note", "blend", "electricity_usd_per_kwh", "prices", NULL};
+    const json_t *schema = json_object_get(root, "schema"), *blend = json_object_get(root, "blend"), *rows = json_object_get(root, "prices");
     if (!json_is_object(root))
         return mica_fail(err, MICA_BAD_TEXT, "price table: the text is no JSON object");
+    if (schema && json_integer_value(schema) != 1)
+        return mica_fail(err, MICA_BAD_TEXT, "price table: \"schema\" must be 1: this build knows no other form");
     mica_status status = check_members(root, known, "the table", err);
     if (!status)
         status = get_text(root, "date", true, p->date, sizeof p->date, "the table", err);
