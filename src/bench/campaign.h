@@ -65,7 +65,11 @@ typedef struct mica_prompts {
     size_t *length;
 } mica_prompts;
 
-/** MICA_BAD_FILE: it is another file than `sha256` says. */
+#define MICA_PROMPTS_MAX ((size_t)256 << 20) /* bytes of a prompt file */
+
+/** From a file, or from its bytes. MICA_BAD_FILE: it is another file than `sha256` says. */
+mica_status mica_prompts_read(const char *data, size_t length, const char *name, const char *sha256, mica_prompts *out,
+                              mica_error *err);
 mica_status mica_prompts_open(const char *path, const char *sha256, mica_prompts *out, mica_error *err);
 void mica_prompts_free(mica_prompts *p);
 

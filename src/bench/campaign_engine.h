@@ -1,5 +1,6 @@
 /* campaign_engine.h - what computes shards: our own engine with many replies at a time (campaign_batch.c), or any adapter, one
- * reply after the other (campaign_adapter.c). Owns the loaded model. Called by campaign_run.c. */
+ * reply after the other (campaign_adapter.c). Owns the loaded model. Called by campaign_run.c and
+ * worker.c. */
 #ifndef MICA_BENCH_CAMPAIGN_ENGINE_H
 #define MICA_BENCH_CAMPAIGN_ENGINE_H
 #include "bench/adapter.h"
@@ -26,6 +27,11 @@ struct mica_engine {
     mica_status (*run)(mica_engine *e, const mica_shard *shard, mica_shard_result *result, mica_error *err);
     void (*close)(mica_engine *e); /* frees */
 };
+
+/** One of the two below. *head (the caller's) tells what computes, and on which machine. */
+mica_status mica_engine_open(const mica_engine_options *options, mica_engine **out, json_t **head, mica_error *err);
+/** Computes a shard: its answers, and the state of the machine every second meanwhile. */
+mica_status mica_engine_compute(mica_engine *e, const mica_shard *shard, mica_shard_result *result, mica_error *err);
 
 mica_status mica_engine_batch_open(const mica_engine_options *options, mica_engine **out, mica_error *err);
 mica_status mica_engine_adapter_open(const mica_engine_options *options, mica_engine **out, mica_error *err);

@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
 #include "bench/campaign.h"
+#include "bench/json_file.h"
 
-#define MAX_FILE ((size_t)1 << 20)
 #define MAX_SEED ((int64_t)1 << 53) /* what every JSON reader keeps */
 enum { MAX_CTX = 1 << 20, MAX_BATCH = 256, MAX_WEIGHT = 1000000 };
 
@@ -263,38 +262,31 @@ static void read_members(reader *r, mica_campaign *out)
     read_numbers(r, out);
 }
 
-mica_status mica_campaign_read(const char *json, size_t length, mica_campaign *out, mica_error *err)
+/* Takes the object over. */
+static mica_status take(json_t *root, mica_campaign *out, mica_error *err)
 {
-    json_error_t reason;
-    memset(out, 0, sizeof *out);
-    json_t *root = json_loadb(json, length, JSON_REJECT_DUPLICATES, &reason);
-    if (!root)
-        return mica_fail_at(err, MICA_BAD_TEXT, reason.position, "the campaign's manifest is not JSON: line %d: %.100s",
-                            reason.line, reason.text);
     reader r = {.object = root, .where = "", .err = err, .status = MICA_OK};
-    if (json_is_object(root))
-        read_members(&r, out);
-    else
-        r.status = mica_fail(err, MICA_BAD_TEXT, "the campaign's manifest is no JSON object");
+    read_members(&r, out);
     out->source = root;
     if (r.status)
         mica_campaign_free(out);
     return r.status;
 }
 
+mica_status mica_campaign_read(const char *json, size_t length, mica_campaign *out, mica_error *err)
+{
+    json_t *root;
+    memset(out, 0, sizeof *out);
+    mica_status status = mica_json_read("the campaign's manifest", json, length, &root, err);
+    return status ? status : take(root, out, err);
+}
+
 mica_status mica_campaign_open(const char *path, mica_campaign *out, mica_error *err)
 {
-    mica_map map;
+    json_t *root;
     memset(out, 0, sizeof *out);
-    mica_status status = mica_map_open(path, &map, err);
-    if (status)
-        return status;
-    if (map.length > MAX_FILE)
-        status = mica_fail(err, MICA_BAD_TEXT, "%s has more than 1 MiB: that is no manifest", mica_path_tail(path));
-    else
-        status = mica_campaign_read((const char *)map.data, map.length, out, err);
-    mica_map_close(&map);
-    return status;
+    mica_status status = mica_json_open("the campaign's manifest", path, &root, err);
+    return status ? status : take(root, out, err);
 }
 
 void mica_campaign_free(mica_campaign *c)

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "bench/campaign.h"
-#include "bench/summary.h"
+#include "bench/sample_energy.h"
 
 /* ---- Items ---- */
 
@@ -188,9 +188,7 @@ mica_shard_sums mica_shard_result_sum(const mica_shard_result *r)
 
 double mica_samples_joules(const json_t *samples)
 {
-    double joules = 0;
-    size_t n = json_array_size(samples);
-    for (size_t i = 1; i < n; i++)
-        joules += mica_summary_joules(json_array_get(samples, i - 1), json_array_get(samples, i));
-    return n > 1 ? joules : NAN;
+    mica_sample_energy e;
+    mica_sample_energy_of(samples, INT64_MIN, INT64_MAX, &e);
+    return e.joules;
 }

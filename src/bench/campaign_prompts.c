@@ -6,8 +6,6 @@
 #include "base/mem.h"
 #include "bench/campaign.h"
 
-#define MAX_BYTES ((size_t)256 << 20) /* of a prompt file */
-
 static mica_status add_text(mica_prompts *p, const json_t *value, const char *path, size_t line, mica_error *err)
 {
     const json_t *text = json_object_get(value, "text");
@@ -56,29 +54,33 @@ static mica_status read_lines(const char *data, size_t length, const char *path,
     return status;
 }
 
-mica_status mica_prompts_open(const char *path, const char *sha256, mica_prompts *out, mica_error *err)
+mica_status mica_prompts_read(const char *data, size_t length, const char *name, const char *sha256, mica_prompts *out,
+                              mica_error *err)
 {
     uint8_t digest[32];
     char hex[65];
+    memset(out, 0, sizeof *out);
+    if (length > MICA_PROMPTS_MAX)
+        return mica_fail(err, MICA_UNSUPPORTED, "%s has more than 256 MiB of prompts", mica_path_tail(name));
+    crypto_hash_sha256(digest, (const uint8_t *)data, length);
+    sodium_bin2hex(hex, sizeof hex, digest, sizeof digest);
+    if (strcmp(hex, sha256) != 0)
+        return mica_fail(err, MICA_BAD_FILE, "%s is not the prompt set that the manifest names: its SHA-256 is %s",
+                         mica_path_tail(name), hex);
+    mica_status status = read_lines(data, length, name, out, err);
+    if (status)
+        mica_prompts_free(out);
+    return status;
+}
+
+mica_status mica_prompts_open(const char *path, const char *sha256, mica_prompts *out, mica_error *err)
+{
     mica_map map;
     memset(out, 0, sizeof *out);
     mica_status status = mica_map_open(path, &map, err);
-    if (status)
-        return status;
-    if (map.length > MAX_BYTES)
-        status = mica_fail(err, MICA_UNSUPPORTED, "%s has more than 256 MiB of prompts", mica_path_tail(path));
-    if (!status) {
-        crypto_hash_sha256(digest, map.data, map.length);
-        sodium_bin2hex(hex, sizeof hex, digest, sizeof digest);
-        if (strcmp(hex, sha256) != 0)
-            status = mica_fail(err, MICA_BAD_FILE, "%s is not the prompt set that the manifest names: its SHA-256 is %s",
-                               mica_path_tail(path), hex);
-    }
     if (!status)
-        status = read_lines((const char *)map.data, map.length, path, out, err);
+        status = mica_prompts_read((const char *)map.data, map.length, path, sha256, out, err);
     mica_map_close(&map);
-    if (status)
-        mica_prompts_free(out);
     return status;
 }
 

@@ -4,8 +4,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "bench/host.h"
-#include "bench/samples.h"
 
 /* A machine that gets slower by a third during a shard still ends it in the time that the manifest gives. */
 #define PART        0.8
@@ -86,14 +84,7 @@ static mica_status open_engine(run *r, mica_error *err)
                                               .adapter_options = o->adapter_options,
                                               .on_tokens = on_tokens,
                                               .user = r};
-    mica_status status = o->adapter ? mica_engine_adapter_open(&r->engine_options, &r->engine, err)
-                                    : mica_engine_batch_open(&r->engine_options, &r->engine, err);
-    if (status)
-        return status;
-    r->head = json_copy(r->engine->head);
-    if (!r->head || json_object_set_new(r->head, "machine", mica_host_describe(o->adapter_options.sysroot)) != 0)
-        status = mica_fail_nomem(err, 0, "what computes a campaign");
-    return status;
+    return mica_engine_open(&r->engine_options, &r->engine, &r->head, err);
 }
 
 /* The pending shard again, or a new one, which is stored as pending. */
@@ -111,22 +102,6 @@ static mica_status get_shard(run *r, mica_shard *begin, bool pending, mica_shard
                            (long long)out->seq);
     if (status)
         mica_shard_free(out);
-    return status;
-}
-
-static mica_status compute(run *r, const mica_shard *shard, mica_shard_result *result, mica_error *err)
-{
-    mica_sampler_thread *sampler;
-    json_t *samples = NULL;
-    mica_status status = mica_samples_start(r->options->adapter_options.sysroot, r->engine->pid, 1.0, &sampler, err);
-    if (status)
-        return status;
-    int64_t start_ns = mica_now_ns();
-    status = r->engine->run(r->engine, shard, result, err);
-    result->wall_ns = mica_now_ns() - start_ns;
-    mica_samples_stop(sampler, &samples);
-    json_decref(result->samples);
-    result->samples = samples;
     return status;
 }
 
@@ -158,7 +133,7 @@ static mica_status run_shard(run *r, mica_shard *begin, bool pending, mica_error
     r->progress.running = 0;
     status = mica_shard_result_init(&shard, &result, err);
     if (!status) {
-        status = compute(r, &shard, &result, err);
+        status = mica_engine_compute(r->engine, &shard, &result, err);
         if (!status)
             status = mica_campaign_store_done(r->options->store, r->outcome->id, &shard, &result, r->head, err);
         if (!status)

@@ -47,7 +47,7 @@ mica_status mica_campaign_state_read(mica_store *store, const mica_campaign_row 
     out->recent_tps = quotient((double)t->recent_tokens, (double)t->recent_ns / 1e9);
     /* What is left is counted in planned tokens, of which a runtime may make more or fewer. */
     double made = quotient((double)out->tokens, (double)t->planned);
-    out->left_s = t->planned >= row->tokens ? 0 : (double)(row->tokens - t->planned) * made / out->recent_tps;
+    out->left_s = t->planned >= row->tokens ? 0 : (double)(row->tokens - t->planned) * made / (out->recent_tps * t->machines);
     out->energy_wh = mica_wh_of_joules((mica_joules){t->joules}).v;
     return read_cost(price, out, err);
 }
@@ -73,6 +73,7 @@ json_t *mica_campaign_state_json(const mica_campaign_row *row, const mica_campai
                  {"longest_shard_s", (double)t->longest_ns / 1e9},
                  {"tps", s->tps},
                  {"recent_tps", s->recent_tps},
+                 {"machines", t->machines},
                  {"left_s", s->left_s},
                  {"energy_wh", s->energy_wh},
                  {"usd", s->usd},

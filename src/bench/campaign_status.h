@@ -9,9 +9,9 @@ typedef struct mica_campaign_state {
     mica_campaign_totals totals;
     int64_t tokens;                       /* done: prompts and replies as the runtime counted them */
     double part;                          /* of the planned tokens, 0..1 */
-    double tps;                           /* over the time of all shards */
+    double tps;                           /* over the time of all shards: of one machine, where many compute */
     double recent_tps;                    /* of the last five */
-    double left_s;                        /* at that rate; 0: done */
+    double left_s;                        /* at that rate, on as many machines as lately; 0: done */
     double energy_wh;                     /* of the shards with a source */
     double usd, energy_usd, hardware_usd; /* of the tokens so far */
 } mica_campaign_state;

@@ -1,8 +1,4 @@
-/* campaign_store.c - the tables campaign and shard of schema.sql.
- *
- * A result's blobs: `answers` packs six columns of n_items integers one after the other (started_ns, done_ns, prompt_n,
- * cached_n, gen_n, reason) and then how many events each answer has; `times` and `tokens` pack the events of all answers in the
- * order of items; `samples` is a JSON array. See pack.c. */
+/* campaign_store.c - the tables campaign and shard of schema.sql. A result's blobs are those of campaign_pack.h. */
 #include "bench/campaign_store.h"
 
 #include <errno.h>
@@ -14,10 +10,8 @@
 #include <unistd.h>
 
 #include "base/map.h"
-#include "base/mem.h"
+#include "bench/campaign_pack.h"
 #include "bench/store_sql.h"
-
-enum { COLUMNS = 7 };
 
 /* ---- The lock ---- */
 
@@ -221,50 +215,13 @@ mica_status mica_campaign_store_cut(mica_store *store, const char *id, const mic
 
 /* ---- A result ---- */
 
-static mica_status bind_answers(sqlite3_stmt *statement, int i, const mica_shard_result *r, mica_error *err)
+/* The statement frees the parts. */
+static mica_status bind_parts(sqlite3_stmt *statement, int first, const mica_shard_result *r, mica_error *err)
 {
-    size_t n = r->n;
-    int64_t *columns = mica_new_array(n * COLUMNS, sizeof *columns);
-    if (!columns)
-        return mica_fail_nomem(err, n * COLUMNS * sizeof *columns, "the answers of a shard");
-    for (size_t k = 0; k < n; k++) {
-        const mica_answer *a = &r->answers[k];
-        const int64_t values[COLUMNS] = {a->started_ns, a->done_ns, a->prompt_n,  a->cached_n,
-                                         a->gen_n,      a->reason,  (int64_t)a->n};
-        for (size_t c = 0; c < COLUMNS; c++)
-            columns[c * n + k] = values[c];
-    }
-    mica_status status = mica_sql_bind_ints(statement, i, columns, n * COLUMNS, err);
-    free(columns);
-    return status;
-}
-
-/* The events of all answers behind one another, without the room between them. */
-static mica_status bind_events(sqlite3_stmt *statement, int i, const mica_shard_result *r, const int64_t *values,
-                               mica_error *err)
-{
-    size_t at = 0;
-    int64_t *all = mica_new_array(r->room, sizeof *all);
-    if (!all)
-        return mica_fail_nomem(err, r->room * sizeof *all, "the events of a shard");
-    for (size_t k = 0; k < r->n; k++) {
-        memcpy(all + at, values + r->answers[k].first, r->answers[k].n * sizeof *all);
-        at += r->answers[k].n;
-    }
-    mica_status status = mica_sql_bind_ints(statement, i, all, at, err);
-    free(all);
-    return status;
-}
-
-static mica_status bind_samples(sqlite3_stmt *statement, int i, const json_t *samples, mica_error *err)
-{
-    void *bytes;
-    size_t length;
-    char *text = json_dumps(samples, JSON_COMPACT);
-    mica_status status = text ? mica_pack_text(text, strlen(text), &bytes, &length, err) : mica_fail_nomem(err, 0, "samples");
-    free(text);
-    if (!status)
-        sqlite3_bind_blob64(statement, i, bytes, length, free);
+    mica_packed_result packed;
+    mica_status status = mica_shard_result_pack(r, &packed, err);
+    for (int i = 0; i < MICA_PACKED_PARTS && !status; i++)
+        sqlite3_bind_blob64(statement, first + i, packed.data[i], packed.length[i], free);
     return status;
 }
 
@@ -277,12 +234,7 @@ static mica_status bind_result(sqlite3_stmt *statement, const mica_shard_result 
         sqlite3_bind_double(statement, 10, sums.joules);
     if (!bind_json(statement, 11, head))
         return mica_fail_nomem(err, 0, "what computed a shard");
-    mica_status status = bind_answers(statement, 12, r, err);
-    if (!status)
-        status = bind_events(statement, 13, r, r->times, err);
-    if (!status)
-        status = bind_events(statement, 14, r, r->tokens, err);
-    return status ? status : bind_samples(statement, 15, r->samples, err);
+    return bind_parts(statement, 12, r, err);
 }
 
 mica_status mica_campaign_store_done(mica_store *store, const char *id, const mica_shard *shard,
@@ -323,6 +275,8 @@ static void read_totals(sqlite3_stmt *statement, mica_campaign_totals *t)
     for (int i = 0; i < n; i++)
         *fields[i] = sqlite3_column_int64(statement, i);
     t->joules = sqlite3_column_type(statement, n) == SQLITE_NULL ? NAN : sqlite3_column_double(statement, n);
+    double machines = sqlite3_column_double(statement, n + 1);
+    t->machines = machines > 1 ? machines : 1;
 }
 
 mica_status mica_campaign_store_totals(mica_store *store, const char *id, mica_campaign_totals *out, mica_error *err)
@@ -337,7 +291,10 @@ mica_status mica_campaign_store_totals(mica_store *store, const char *id, mica_c
                 "sum(tokens) "
                 "FROM recent), (SELECT sum(wall_ns) FROM recent), max(wall_ns), sum(CASE WHEN joules IS NULL THEN 0 ELSE "
                 "prompt_tokens + "
-                "reply_tokens END), sum(joules) FROM done",
+                "reply_tokens END), sum(joules), "
+                /* Their time by that of the clock, in which they began and ended: starts are whole seconds. */
+                "(SELECT sum(wall_ns) / (max(started * 1e9 + wall_ns) - min(started) * 1e9 + 1e9) FROM (SELECT started, "
+                "wall_ns FROM done ORDER BY started * 1e9 + wall_ns DESC LIMIT 64)) FROM done",
                 id, &statement, err);
     if (status)
         return status;
@@ -390,51 +347,15 @@ mica_status mica_campaign_store_shards(mica_store *store, const char *id,
     return status;
 }
 
-/* False: numbers that no result has. */
-static bool read_answers(const int64_t *columns, size_t n, mica_shard_result *out)
-{
-    size_t at = 0;
-    for (size_t k = 0; k < n; k++) {
-        mica_answer *a = &out->answers[k];
-        int64_t reason = columns[5 * n + k], events = columns[6 * n + k];
-        if (reason < 0 || reason > MICA_REASON_OTHER || events < 0 || (uint64_t)events > out->room - at)
-            return false;
-        *a = (mica_answer){.started_ns = columns[k],
-                           .done_ns = columns[n + k],
-                           .prompt_n = columns[2 * n + k],
-                           .cached_n = columns[3 * n + k],
-                           .gen_n = columns[4 * n + k],
-                           .reason = (mica_reason)reason,
-                           .first = at,
-                           .n = (size_t)events};
-        at += a->n;
-    }
-    return at == out->room;
-}
-
+/* Borrows the columns. */
 static mica_status column_result(sqlite3_stmt *statement, size_t n, mica_shard_result *out, mica_error *err)
 {
-    static const char empty[] = "a stored shard has no samples";
-    int64_t *columns = NULL;
-    size_t n_columns = 0, n_tokens = 0;
-    char *text = NULL;
-    size_t length;
-    mica_status status = mica_sql_column_ints(statement, 0, &columns, &n_columns, empty, err);
-    if (!status)
-        status = mica_sql_column_ints(statement, 1, &out->times, &out->room, empty, err);
-    if (!status)
-        status = mica_sql_column_ints(statement, 2, &out->tokens, &n_tokens, empty, err);
-    if (!status)
-        status = mica_unpack_text(sqlite3_column_blob(statement, 3), (size_t)sqlite3_column_bytes(statement, 3), &text, &length,
-                                  err);
-    out->samples = text ? json_loadb(text, length, 0, NULL) : NULL;
-    out->answers = mica_new_array(n, sizeof *out->answers);
-    out->n = n;
-    bool good = !status && out->answers && n_columns == n * COLUMNS && n_tokens == out->room && json_is_array(out->samples) &&
-                read_answers(columns, n, out);
-    free(columns);
-    free(text);
-    return status || good ? status : mica_fail(err, MICA_BAD_FILE, "the samples of a stored shard are damaged");
+    mica_packed_result packed;
+    for (int i = 0; i < MICA_PACKED_PARTS; i++) {
+        packed.data[i] = (void *)(uintptr_t)sqlite3_column_blob(statement, i);
+        packed.length[i] = (size_t)sqlite3_column_bytes(statement, i);
+    }
+    return mica_shard_result_unpack(&packed, n, out, err);
 }
 
 static bool same_sums(const mica_shard_sums *a, const mica_shard_sums *b)

@@ -34,6 +34,7 @@ typedef struct mica_campaign_totals {
     int64_t first_unix, last_unix;    /* when the first and the last of them began; 0: none */
     int64_t recent_tokens, recent_ns; /* of the last five */
     int64_t longest_ns;               /* the longest of them */
+    double machines;                  /* how many computed at a time, of the 64 that ended last; 1 at least */
     double joules;                    /* of those with a source; NAN: none has one */
     int64_t measured_tokens;          /* tokens of those */
 } mica_campaign_totals;

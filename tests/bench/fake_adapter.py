@@ -156,7 +156,7 @@ class Adapter:
         started = time.monotonic_ns()
         self.send(event="started", id=id_, t_ns=started - (10**10 if self.mode == "clock_past" else 0))
         cached = prompt_n - 1 if self.mode == "cached" else 0
-        time.sleep(PREFILL_NS * (32 if self.mode == "flat_ttft" else prompt_n - cached) / 1e9)
+        time.sleep(PREFILL_NS * (200 if self.mode == "flat_ttft" else prompt_n - cached) / 1e9)
         made = 1 if self.mode == "eos" else n
         events = (made + 2) // 3 if self.mode == "chunk" else made + 1000 if self.mode == "endless" else made
         for i in range(events):

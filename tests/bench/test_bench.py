@@ -8,51 +8,12 @@ import re
 import signal
 import sqlite3
 import subprocess
-import sys
-import tempfile
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), "cli"))
-from climica import BIN, SCRIPTED, TestCase, environment, main, mica, write_temporary  # noqa: E402
+from bench_case import HERE, PROTOCOL, BenchCase
+from climica import BIN, SCRIPTED, TestCase, environment, main, mica, write_temporary
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
-PROTOCOL = {"version": 1, "name": "short", "description": "for tests", "n_ctx": 256, "cold_s": 0.01,
-            "steady_s": 0.01, "sample_s": 0.05,
-            "phases": [{"kind": "load", "cache": "warm"}, {"kind": "warmup", "prompt": 16, "reply": 4, "repeat": 1},
-                       {"kind": "ttft", "prompt": 200, "reply": 2, "repeat": 3},
-                       {"kind": "ttft", "prompt": 16, "reply": 2, "repeat": 3},
-                       {"kind": "decode", "prompt": 16, "reply": 40, "min_s": 0.2}]}
-
-
-class BenchCase(TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-        self.db = self.path("bench.db")
-        self.protocol = self.write("short.json", PROTOCOL)
-
-    def path(self, *names):
-        return os.path.join(self.folder, *names)
-
-    def write(self, name, value):
-        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
-        with open(self.path(name), "w", encoding="utf-8") as f:
-            json.dump(value, f)
-        return self.path(name)
-
-    def fake(self, mode="good", name="fake"):
-        self.write(os.path.join(name, "manifest.json"), {"name": name, "protocol": 1, "command": [
-            sys.executable, "-B", os.path.join(HERE, "fake_adapter.py"), mode]})
-        return name
-
-    def bench(self, *args, runtime="fake", **more):
-        return mica(*self.arguments(runtime), *args, **more)
-
-    def arguments(self, runtime="fake"):
-        return ["bench", "-m", SCRIPTED, "--adapters", self.folder, "--runtime", runtime, "--protocol", self.protocol,
-                "--db", self.db]
 
 
 class Formats(BenchCase):
@@ -82,6 +43,8 @@ class Formats(BenchCase):
         run = json.loads(done.text)
         self.assertEqual(run["head"]["conditions"], {"ambient_c": "21.5"})
         self.assertEqual(run["head"]["protocol"], PROTOCOL)
+        with open(os.path.join(os.path.dirname(os.path.realpath(BIN)), "mica-ops"), "rb") as f:
+            self.assertIn(bytes.fromhex(run["head"]["harness"]["build"]), f.read())  # the id that the linker gave it
         file = write_temporary(self, done.out)
         self.assertRegex(self.ok(mica("verify", file)).text,
                          r"^good  [0-9a-f]{32}  fake runtime cpu, done: \d+ figures from \d+ replies")
@@ -115,6 +78,18 @@ class Formats(BenchCase):
 
 
 class Rules(BenchCase):
+    def test_a_power_saver_is_flagged(self):
+        self.fake()
+        root = self.path("root", "sys", "firmware", "acpi")
+        os.makedirs(root)
+        for profile, flagged in (("low-power", True), ("balanced", False)):
+            with open(os.path.join(root, "platform_profile"), "w", encoding="ascii") as f:
+                f.write(profile + "\n")
+            done = self.ok(self.bench("--sysroot", self.path("root"), "--format", "json"))
+            run = json.loads(done.text)
+            self.assertEqual((run["head"]["power_save"], "the system was in its power saver" in run["summary"]["flags"]), (flagged, flagged))
+            self.ok(mica("verify", write_temporary(self, done.out)))
+
     def test_a_fallback_fails_unless_allowed(self):
         self.fake("lying_backend")
         done = self.bench("--backend", "npu")
@@ -144,6 +119,16 @@ class Rules(BenchCase):
         self.fake()
         done = self.ok(self.bench("--format", "csv", runtime="mica,fake"))
         self.assertEqual([r["name"] for r in csv.DictReader(io.StringIO(done.text))], ["mica cpu", "fake runtime cpu"])
+
+    def test_traces_too(self):
+        """mica bench analyze is mica analyze."""
+        trace = write_temporary(self, '{"ev": "start", "t_ns": 0}\n{"ev": "token", "t_ns": 5000000}\n{"ev": "end", "t_ns": 6000000}\n')
+        done = self.ok(mica("bench", "analyze", trace, "--json"))
+        self.assertEqual(done.out, self.ok(mica("analyze", trace, "--json")).out)
+        self.assertEqual(json.loads(done.text)["ttft_ms"], 5)
+        self.fails(mica("bench", "analyze"), "a trace is missing", code=2)
+        self.fails(mica("bench", "synthesize", trace), "one word too many", code=2)
+        self.fails(mica("bench", "--keep-first"), "--keep-first", code=2)
 
     def test_wrong_uses(self):
         self.fake()
@@ -211,6 +196,24 @@ class Compare(BenchCase):
 
 
 class Schema(TestCase):
+    def test_limits_match_their_schema(self):
+        try:
+            import jsonschema
+        except ImportError:
+            self.skipTest("python3-jsonschema is not there")
+        with open(os.path.join(ROOT, "share", "mica", "schemas", "limits.schema.json"), encoding="utf-8") as f:
+            validator = jsonschema.Draft202012Validator(json.load(f))
+        validator.validate({"version": 1, "limits": [{"metric": "steady_tps", "min": 20}, {"metric": "tpot_ms", "min": 0, "max": 9.5}]})
+        # What the program refuses, the schema refuses too.
+        for bad in ({}, [], {"version": 2, "limits": [{"metric": "a", "min": 1}]}, {"version": 1}, {"version": 1, "limits": []},
+                    {"version": 1, "limits": [{"metric": "a"}]}, {"version": 1, "limits": [{"min": 1}]}, {"version": 1, "limits": [1]},
+                    {"version": 1, "limits": [{"metric": "a", "max": "1"}]}, {"version": 1, "limits": [{"metric": "a" * 61, "max": 1}]},
+                    {"version": 1, "limits": [{"metric": "a", "max": 1, "mean": 1}]}):
+            self.assertFalse(validator.is_valid(bad), bad)
+            done = mica("bench", "-m", SCRIPTED, "--protocol", os.path.join(ROOT, "share", "mica", "protocols", "smoke.json"), "--slo",
+                        write_temporary(self, json.dumps(bad), ".json"), "--db", os.devnull)
+            self.fails(done, "limit")
+
     def test_protocols_match_their_schema(self):
         try:
             import jsonschema

@@ -4,6 +4,7 @@ import csv
 import hashlib
 import io
 import json
+import math
 import os
 import random
 import re
@@ -19,6 +20,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "cli"))
 sys.path.insert(0, HERE)
 from climica import BIN, SCRIPTED, TestCase, environment, main, mica, write_temporary  # noqa: E402
 import campaign_plan  # noqa: E402
+from terminal import at_terminal  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
 SHARE = os.path.join(ROOT, "share", "mica")
@@ -301,24 +303,57 @@ class Output(CampaignCase):
         self.assertIn("the sums of shard 1 are not those of its raw samples", done.message)
 
     def test_a_terminal_gets_a_bar(self):
-        import pty
-        parent, child = pty.openpty()
-        process = subprocess.Popen([BIN, "campaign", "run", self.manifest(), "--db", self.db], stdout=child, stderr=child, env=environment())
-        os.close(child)
-        seen = b""
-        while True:
-            try:
-                piece = os.read(parent, 65536)
-            except OSError:  # EIO: the other end is closed
-                break
-            if not piece:
-                break
-            seen += piece
-        process.wait()
-        os.close(parent)
-        self.assertEqual(process.returncode, 0, seen)
-        self.assertRegex(seen, rb"\r\x1b\[K\[#+-*\] +[\d.]+ %  shard \d")
-        self.assertRegex(seen, rb"test  \[#{30}\] 100\.0 %  done")
+        shown = at_terminal("campaign", "run", self.manifest(), "--db", self.db)
+        self.assertEqual(shown.code, 0, shown)
+        self.assertRegex(shown.seen, rb"\r\x1b\[K\[#+-*\] +[\d.]+ %  shard \d")
+        self.assertRegex(shown.seen, rb"test  \[#{30}\] 100\.0 %  done")
+
+    def test_a_terminal_gets_a_sparkline(self):
+        """A point a second: this one is stopped after the shard in which three are there, however quick the machine is."""
+        shown = at_terminal("campaign", "run", self.manifest(tokens=4000000, shards={"seconds": 3}), "--limit-seconds", "5", "--db", self.db)
+        self.assertEqual(shown.code, 0, shown)
+        self.assertRegex(shown.lines[-1], "^\\[[#-]{30}\\] +\\d+\\.\\d %  shard \\d+  \\d+\\.\\d tok/s  [\u2581-\u2588]{2,}  .* left$")
+
+
+class Limits(CampaignCase):
+    def limits(self, *limits):
+        self.put("limits.json", json.dumps({"version": 1, "limits": limits}))
+        return self.path("limits.json")
+
+    def test_they_are_kept_or_named(self):
+        good = self.limits({"metric": "decode_tps", "min": 0.1}, {"metric": "ttft_p95_ms", "max": 1e6}, {"metric": "itl_p95_ms", "max": 1e6},
+                           {"metric": "peak_rss_bytes", "max": 4e9})
+        self.ok(self.campaign("--slo", good))
+        self.ok(mica("campaign", "status", "--db", self.db, "--slo", good))
+        bad = self.limits({"metric": "tpot_ms", "max": 1e-6}, {"metric": "steady_tps", "min": 1}, {"metric": "no_such_figure", "max": 1})
+        for done in (self.campaign("--slo", bad, manifest=self.path("m.json")), mica("campaign", "status", "--db", self.db, "--slo", bad)):
+            self.assertEqual(done.code, 1, done)
+            self.assertIn("done", done.text)  # how far it is is told all the same
+            self.assertRegex(done.message, r"mica: test breaks a limit: tpot_ms is [\d.e-]+, above 1e-06\n")
+            self.assertIn("steady_tps is not known", done.message)  # less than 8 minutes of computing
+            self.assertIn("no_such_figure is not known", done.message)
+
+    def test_a_fault_in_them_is_told_at_once(self):
+        self.put("limits.json", "{}")
+        self.fails(self.campaign("--slo", self.path("limits.json")), "limits.json", "version")
+        self.fails(self.campaign("--slo", self.path("none.json")), "none.json")
+        self.assertFalse(os.path.exists(self.db))
+        self.fails(mica("campaign", "export", "--db", self.db, "--slo", self.limits({"metric": "tps", "min": 1})), "run and status", code=2)
+
+    def test_the_figures_are_those_of_the_raw_samples(self):
+        """Within the 0.54 % of a bin, and by the nearest rank."""
+        self.ok(self.campaign())
+        answers = [a for s in self.export()[1] for a in s["answers"]]
+        ttft = sorted((a["times"][0] - a["started_ns"]) / 1e6 for a in answers)
+        itl = sorted(max((t - s) / 1e6, 1e-3) for a in answers for s, t in zip(a["times"], a["times"][1:]))
+        state = self.status()
+        wanted = {"ttft_p50_ms": ttft[-(-len(ttft) // 2) - 1], "ttft_p95_ms": ttft[math.ceil(0.95 * len(ttft)) - 1],
+                  "itl_p50_ms": itl[-(-len(itl) // 2) - 1], "itl_p95_ms": itl[math.ceil(0.95 * len(itl)) - 1], "tpot_ms": sum(itl) / len(itl),
+                  "tps": state["tokens"] / state["seconds"], "decode_tps": state["reply_tokens"] / state["seconds"]}
+        for metric, value in wanted.items():
+            self.ok(mica("campaign", "status", "--db", self.db, "--slo", self.limits({"metric": metric, "min": 0.994 * value, "max": 1.006 * value})))
+            done = mica("campaign", "status", "--db", self.db, "--slo", self.limits({"metric": metric, "max": 0.99 * value}))
+            self.assertEqual(done.code, 1, (metric, value, done))
 
 
 class WrongUses(CampaignCase):

@@ -200,7 +200,7 @@ class Hostile(ReportCase):
         for holder, names in ((head, ("created", "state", "reason", "backend")), (head["runtime"], ("name", "version", "labels")),
                               (head["loaded"], ("backend", "device", "kv_type")), (head["model"], ("path", "sha256")),
                               (head["machine"], ("cpu", "system", "kernel")), (head["partition"], ("unit", "note")),
-                              (head["partition"]["parts"][0], ("backend", "what")), (head["harness"], ("mica",))):
+                              (head["partition"]["parts"][0], ("backend", "what")), (head["harness"], ("mica", "build"))):
             for name in names:
                 holder[name] = HOSTILE
         head["id"] = '"><script>alert(3)</script>'

@@ -34,6 +34,7 @@ class ReportPage(TestCase):
 
     @classmethod
     def setUpClass(cls):
+        chromium()
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
         cls.runs, cls.html = os.path.join(folder.name, "runs.json"), os.path.join(folder.name, "report.html")

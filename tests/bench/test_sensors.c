@@ -13,7 +13,7 @@
 #include "../unit/fake_tree.h"
 #include "base/clock.h"
 #include "bench/host.h"
-#include "bench/pagecache.h"
+#include "device/pagecache.h"
 #include "bench/procmem.h"
 #include "bench/samples.h"
 #include "bench/sensors.h"
@@ -62,8 +62,10 @@ static void test_everything(void **state)
     tree_line(&t, "proc/stat", "cpu  100 1 20 1000 50 3 4 5 7 0\ncpu0 1 1 1 1");
     tree_line(&t, "proc/vmstat", "nr_free_pages 1\npswpin 10\npswpout 32");
     tree_line(&t, "proc/pressure/cpu", "some avg10=12.50 avg60=1.00 avg300=0.00 total=5");
+    tree_line(&t, "sys/class/power_supply/BAT0/type", "Battery");
     tree_line(&t, "sys/class/power_supply/BAT0/status", "Discharging");
     tree_line(&t, "sys/class/power_supply/BAT0/capacity", "83");
+    tree_line(&t, "sys/class/powercap/intel-rapl:0/name", "package-0");
     tree_line(&t, "sys/class/powercap/intel-rapl:0/energy_uj", "123456");
     tree_line(&t, "sys/class/powercap/intel-rapl:0/max_energy_range_uj", "262143328850");
     mica_sensors_read(t.root, &s);
@@ -161,7 +163,8 @@ static void test_host(void **state)
     snprintf(path, sizeof path, "%s/abc", t.root);
     assert_int_equal(mica_host_sha256(path, NULL, NULL, digest, &err), MICA_OK);
     assert_string_equal(digest, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"); /* FIPS 180-2, B.1 */
-    assert_int_equal(mica_host_sha256("/nonexistent", NULL, NULL, digest, &err), MICA_IO_ERROR);
+    snprintf(path, sizeof path, "%s/absent", t.root);
+    assert_int_equal(mica_host_sha256(path, NULL, NULL, digest, &err), MICA_IO_ERROR);
     tree_free(&t);
 }
 
@@ -194,7 +197,8 @@ static void test_page_cache(void **state)
     assert_int_equal(mica_pagecache_resident(path, &part, &err), MICA_OK);
     assert_true(part > 0.99);
     assert_int_equal(mica_pagecache_drop(path, &part, &err), MICA_OK);
-    assert_int_equal(mica_pagecache_resident("/nonexistent", &part, &err), MICA_IO_ERROR);
+    snprintf(path, sizeof path, "%s/absent", t.root);
+    assert_int_equal(mica_pagecache_resident(path, &part, &err), MICA_IO_ERROR);
     free(data);
     tree_free(&t);
 }
