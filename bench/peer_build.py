@@ -18,13 +18,20 @@ def cpu():
     return (name.group(1) if name else platform.machine()), set(flags.group(1).split() if flags else [])
 
 
-def cmake_options(flags):
-    """-march=native, but for AMX: on some virtual machines its first instruction faults although the flag is there."""
-    if not any(f.startswith("amx") for f in flags):
-        return ["-DGGML_NATIVE=ON"]
-    wanted = {"sse4_2": "SSE42", "avx": "AVX", "avx2": "AVX2", "bmi2": "BMI2", "fma": "FMA", "f16c": "F16C", "avx512f": "AVX512",
-              "avx512vbmi": "AVX512_VBMI", "avx512_vnni": "AVX512_VNNI", "avx512_bf16": "AVX512_BF16", "avx_vnni": "AVX_VNNI"}
-    return ["-DGGML_NATIVE=OFF"] + [f"-DGGML_{option}=ON" for flag, option in wanted.items() if flag in flags]
+# GCC 12 drops stores to AMX's tile configuration; the header says why and puts them back. Without it llama.cpp ends in a segmentation
+# fault where the processor has AMX.
+TILE_CONFIG = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "adapters", "llamacpp", "tile_config.h")
+
+
+def cmake_options():
+    """For this processor, with all that it has."""
+    header = [f"-DCMAKE_{language}_FLAGS=-include {TILE_CONFIG}" for language in ("C", "CXX")] if platform.machine() == "x86_64" else []
+    return ["-DGGML_NATIVE=ON", *header]
+
+
+def describe_build():
+    """How the peer was built, for tables."""
+    return "-DGGML_NATIVE=ON" + (", with adapters/llamacpp/tile_config.h" if len(cmake_options()) > 1 else "")
 
 
 def fetch_source(folder):
@@ -47,7 +54,7 @@ def build_peer(folder, targets):
         # the server's page is left out: it would be made by npm or come from a model hub
         subprocess.run(["cmake", "-G", "Ninja", "-S", source, "-B", tree, "-DCMAKE_BUILD_TYPE=Release",
                         "-DBUILD_SHARED_LIBS=OFF", "-DLLAMA_CURL=OFF", "-DLLAMA_OPENSSL=OFF", "-DLLAMA_BUILD_TESTS=OFF",
-                        "-DLLAMA_BUILD_UI=OFF", "-DLLAMA_USE_PREBUILT_UI=OFF", *cmake_options(cpu()[1])], check=True)
+                        "-DLLAMA_BUILD_UI=OFF", "-DLLAMA_USE_PREBUILT_UI=OFF", *cmake_options()], check=True)
     subprocess.run(["ninja", "-C", tree, *targets], check=True)
     return binaries
 

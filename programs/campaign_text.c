@@ -9,40 +9,6 @@
 #include "base/clock.h"
 #include "term.h"
 
-enum { BAR = 30 };
-#define REDRAW_NS 200000000 /* five times a second */
-
-static void draw_bar(double part, char out[BAR + 1])
-{
-    int full = part >= 1 ? BAR : part > 0 ? (int)(part * BAR) : 0;
-    memset(out, '#', (size_t)full);
-    memset(out + full, '-', (size_t)(BAR - full));
-    out[BAR] = '\0';
-}
-
-/* "2 d 3 h", "26 min 15 s" */
-static void duration(double seconds, char out[48])
-{
-    static const struct {
-        const char *name;
-        double seconds;
-    } units[] = {{"d", 86400}, {"h", 3600}, {"min", 60}, {"s", 1}};
-    int i = 0;
-    if (!isfinite(seconds) || seconds > 1e12) {
-        snprintf(out, 48, "unknown");
-        return;
-    }
-    seconds = ceil(seconds);
-    while (i < 3 && seconds < units[i].seconds)
-        i++;
-    double whole = floor(seconds / units[i].seconds);
-    if (i == 3)
-        snprintf(out, 48, "%.0f s", seconds);
-    else
-        snprintf(out, 48, "%.0f %s %.0f %s", whole, units[i].name,
-                 floor((seconds - whole * units[i].seconds) / units[i + 1].seconds), units[i + 1].name);
-}
-
 /* ---- While it runs ---- */
 
 static double left_of(const mica_campaign_progress *p)
@@ -50,47 +16,46 @@ static double left_of(const mica_campaign_progress *p)
     return p->done >= p->total ? 0 : (double)(p->total - p->done - p->running) / p->tps;
 }
 
+/* A point of the sparkline every second: the rate since the point before. */
+static void note_rate(mica_campaign_view *view, int64_t done, int64_t now_ns)
+{
+    double seconds = (double)(now_ns - view->rate_ns) / 1e9;
+    if (view->start_ns == 0) {
+        view->start_ns = view->rate_ns = now_ns;
+        view->start_done = view->rate_done = done;
+    } else if (seconds >= 1.0 && done > view->rate_done) { /* an adapter tells a reply at its end */
+        mica_live_rate(&view->live, (double)(done - view->rate_done) / seconds);
+        view->rate_ns = now_ns;
+        view->rate_done = done;
+    }
+}
+
 static void show_line(mica_campaign_view *view, const mica_campaign_progress *p)
 {
-    char bar[BAR + 1], left[48];
-    double part = (double)(p->done + p->running) / (double)p->total;
+    char rate[40] = "";
     int64_t now_ns = mica_now_ns();
-    if (now_ns - view->last_ns < REDRAW_NS && !p->shard_done)
-        return;
-    if (view->start_ns == 0) {
-        view->start_ns = now_ns;
-        view->start_done = p->done + p->running;
-    }
-    /* The rate since the program began: that of the last shard is minutes old. */
     mica_campaign_progress now = *p;
+    note_rate(view, p->done + p->running, now_ns);
+    /* The rate since the program began: that of the last shard is minutes old. */
     if (now_ns - view->start_ns > 2000000000)
         now.tps = (double)(p->done + p->running - view->start_done) / ((double)(now_ns - view->start_ns) / 1e9);
-    view->last_ns = now_ns;
-    draw_bar(part, bar);
-    duration(left_of(&now), left);
-    fprintf(stderr, "\r\033[K[%s] %5.1f %%  shard %lld", bar, 100 * part, (long long)p->shard + 1);
     if (isfinite(now.tps))
-        fprintf(stderr, "  %.1f tok/s  %s left", now.tps, left);
-    fflush(stderr);
+        snprintf(rate, sizeof rate, "  %.1f tok/s", now.tps);
+    mica_live_show(&view->live, (double)(p->done + p->running) / (double)p->total, left_of(&now), p->shard_done, "shard %lld%s",
+                   (long long)p->shard + 1, rate);
 }
 
 void mica_campaign_view_show(mica_campaign_view *view, const mica_campaign_progress *p)
 {
-    char left[48];
-    if (view->terminal) {
+    char left[MICA_LIVE_TIME];
+    if (view->live.terminal) {
         show_line(view, p);
     } else if (p->shard_done) {
-        duration(left_of(p), left);
+        mica_live_duration(left_of(p), left);
         mica_term_note("shard %lld done in %.1f s, %.1f tok/s; %lld of %lld tokens, %.1f %%, %s left", (long long)p->shard + 1,
                        p->shard_s, p->tps, (long long)p->done, (long long)p->total, 100.0 * (double)p->done / (double)p->total,
                        left);
     }
-}
-
-void mica_campaign_view_end(const mica_campaign_view *view)
-{
-    if (view->terminal)
-        fputs("\r\033[K", stderr);
 }
 
 /* ---- How far it is ---- */
@@ -117,7 +82,7 @@ static void print_energy(const printer *p, const mica_campaign_state *s)
     if (isnan(s->energy_wh))
         row(p, "energy", "unknown: this machine has no counter of it");
     else
-        row(p, "energy", "%.3f Wh for %lld tokens (RAPL: processor packages, the whole machine's)", s->energy_wh,
+        row(p, "energy", "%.3f Wh for %lld tokens (all that the machine's counters, or its battery, gave in that time)", s->energy_wh,
             (long long)s->totals.measured_tokens);
     if (isnan(s->usd))
         row(p, "cost", "unknown: it takes the energy or --watts, and a price of electricity");
@@ -127,12 +92,14 @@ static void print_energy(const printer *p, const mica_campaign_state *s)
 
 static void print_rates(const printer *p, const mica_campaign_state *s, const char *state)
 {
-    char left[48], spent[48];
-    duration(s->left_s, left);
-    duration((double)s->totals.wall_ns / 1e9, spent);
+    char left[MICA_LIVE_TIME], spent[MICA_LIVE_TIME];
+    mica_live_duration(s->left_s, left);
+    mica_live_duration((double)s->totals.wall_ns / 1e9, spent);
     if (s->tokens > 0)
         row(p, "rate", "%.1f tok/s over all, %.1f tok/s in the last shards", s->tps, s->recent_tps);
     row(p, "time", "%s computing", spent);
+    if (s->totals.machines > 1.05)
+        row(p, "machines", "%.1f at a time in the last shards; the rates are those of one", s->totals.machines);
     if (s->part < 1 && s->tokens == 0)
         row(p, "left", "all of it");
     else if (s->part < 1)
@@ -141,9 +108,9 @@ static void print_rates(const printer *p, const mica_campaign_state *s, const ch
 
 static void print_text(const printer *p, const mica_campaign_row *r, const mica_campaign_state *s, const char *state)
 {
-    char bar[BAR + 1];
+    char bar[MICA_LIVE_BAR + 1];
     const mica_campaign_totals *t = &s->totals;
-    draw_bar(s->part, bar);
+    mica_live_bar(s->part, bar);
     if (p->markdown)
         printf("| %s | %s, %.1f %% |\n|---|---|\n", r->name, state, 100 * s->part);
     else if (isatty(STDOUT_FILENO))

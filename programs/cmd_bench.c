@@ -1,41 +1,58 @@
 /* cmd_bench.c - mica bench: runtimes, one after the other, through a protocol. */
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/clock.h"
+#include "bench/eta.h"
+#include "bench/keep.h"
 #include "bench/measure.h"
-#include "bench/slo.h"
 #include "bench_print.h"
 #include "bench_runtime.h"
 #include "commands.h"
+#include "conditions.h"
 #include "interrupt.h"
+#include "live.h"
 #include "load.h"
 #include "share.h"
+#include "slo_file.h"
 
 /* ---- Progress ---- */
 
-/* One line on a terminal, rewritten; else a line a phase. */
+/* A line on a terminal, rewritten; else a line a phase. */
 typedef struct progress {
-    bool terminal;
+    mica_live live;
+    mica_eta eta;
+    size_t at, n; /* of the runtimes */
     char last[24];
+    double last_done; /* of the phase */
 } progress;
+
+static void show_live(progress *s, const mica_measure_progress *p)
+{
+    char rate[40] = "", which[48] = "";
+    double part, left_s = mica_eta_left(&s->eta, p->at, p->done, mica_now_ns(), &part);
+    bool decodes = strcmp(p->phase, "decode") == 0;
+    if (decodes && p->done != s->last_done)
+        mica_live_rate(&s->live, p->tps);
+    s->last_done = p->done;
+    if (decodes && isfinite(p->tps))
+        snprintf(rate, sizeof rate, "  %.1f tok/s", p->tps);
+    if (s->n > 1)
+        snprintf(which, sizeof which, "%zu of %zu: ", s->at + 1, s->n);
+    /* What comes after this runtime is not known: the time that is left is this one's. */
+    mica_live_show(&s->live, part, left_s, false, "%s%s  %s%s%s%s", which, p->name, p->phase, rate, *p->note ? "  " : "",
+                   p->note);
+}
 
 static void on_progress(void *user, const mica_measure_progress *p)
 {
     progress *s = user;
-    char rate[40] = "";
-    if (isfinite(p->tps))
-        snprintf(rate, sizeof rate, "  %.1f tok/s", p->tps);
-    if (s->terminal) {
-        fprintf(stderr, "\r\033[K%s  %d/%d %s  %3.0f %%%s  %s", p->name, p->at + 1, p->n, p->phase, 100.0 * p->done, rate,
-                p->note);
-        fflush(stderr);
-    } else if (strcmp(s->last, p->phase) != 0) {
+    if (s->live.terminal)
+        show_live(s, p);
+    else if (strcmp(s->last, p->phase) != 0)
         mica_term_note("%s: %d of %d, %s", p->name, p->at + 1, p->n, p->phase);
-    }
     snprintf(s->last, sizeof s->last, "%s", p->phase);
 }
 
@@ -60,18 +77,6 @@ static int open_protocol(const mica_opts *o, mica_protocol *protocol)
     return mica_protocol_open(is_path ? o->protocol : path, protocol, &err) ? mica_load_failed(&err) : CODE_OK;
 }
 
-static int open_slo(const mica_opts *o, json_t **slo)
-{
-    json_error_t reason;
-    mica_error err;
-    if (!o->slo)
-        return CODE_OK;
-    *slo = json_load_file(o->slo, JSON_REJECT_DUPLICATES, &reason);
-    if (!*slo)
-        return mica_term_error("%s: line %d: %s", o->slo, reason.line, reason.text);
-    return mica_slo_check(*slo, &err) ? mica_term_error("%s: %s", o->slo, err.message) : CODE_OK;
-}
-
 static int open_store(const mica_opts *o, mica_store **store)
 {
     char path[4096];
@@ -79,22 +84,6 @@ static int open_store(const mica_opts *o, mica_store **store)
     if (!o->db && !mica_share_own("bench.db", path))
         return mica_term_error("there is no place for the database: neither XDG_DATA_HOME nor HOME is set; give one with --db");
     return mica_store_open(o->db ? o->db : path, store, &err) ? mica_load_failed(&err) : CODE_OK;
-}
-
-/* --condition NAME=TEXT */
-static int read_conditions(const mica_opts *o, json_t **conditions)
-{
-    *conditions = o->condition.n > 0 ? json_object() : NULL;
-    for (size_t i = 0; i < o->condition.n; i++) {
-        const char *text = o->condition.item[i], *equals = strchr(text, '=');
-        char name[64];
-        if (!equals || equals == text || (size_t)(equals - text) >= sizeof name)
-            return mica_term_usage("--condition: \"%s\" is not NAME=TEXT", text);
-        snprintf(name, sizeof name, "%.*s", (int)(equals - text), text);
-        if (json_object_set_new(*conditions, name, json_string(equals + 1)) != 0)
-            return mica_term_usage("--condition: \"%s\" is not valid UTF-8", text);
-    }
-    return CODE_OK;
 }
 
 /* ---- Running ---- */
@@ -109,10 +98,23 @@ typedef struct bench {
     size_t n_runs;
 } bench;
 
-static int run_one(bench *b, const mica_runtime *runtime)
+/* A sustained run of our own engine is what others want to know of this device. */
+static int keep_figures(const bench *b, const mica_runtime *runtime, const mica_record *run)
 {
-    progress shown = {.terminal = isatty(STDERR_FILENO)};
+    char store[4096];
     mica_error err;
+    bool elsewhere = b->o->sysroot && *b->o->sysroot;
+    if (elsewhere || !mica_bench_keeps(run) || !mica_share_own("device.json", store))
+        return CODE_OK;
+    return mica_bench_keep(run, runtime->model, store, &err) ? mica_load_failed(&err) : CODE_OK;
+}
+
+static int run_one(bench *b, size_t i)
+{
+    const mica_runtime *runtime = &b->runtimes.item[i];
+    progress shown = {.live = mica_live_begin(), .at = i, .n = b->runtimes.n};
+    mica_error err;
+    mica_eta_begin(&shown.eta, &b->protocol, mica_now_ns());
     mica_measure_options m = {.adapter = runtime->adapter,
                               .model = runtime->model,
                               .backend = b->o->backend,
@@ -130,9 +132,8 @@ static int run_one(bench *b, const mica_runtime *runtime)
     m.adapter_options.kernels = mica_load_kernels(b->o);
     mica_status status = mica_measure_run(&m, &b->runs[b->n_runs], &err);
     b->n_runs += b->runs[b->n_runs].head != NULL;
-    if (shown.terminal)
-        fputs("\r\033[K", stderr);
-    return status ? mica_load_failed(&err) : CODE_OK;
+    mica_live_end(&shown.live);
+    return status ? mica_load_failed(&err) : keep_figures(b, runtime, &b->runs[b->n_runs - 1]);
 }
 
 /* A runtime that fails does not keep the others from being measured; Ctrl-C does. */
@@ -140,7 +141,7 @@ static int run_all(bench *b)
 {
     int code = CODE_OK;
     for (size_t i = 0; i < b->runtimes.n && code != CODE_INTERRUPTED; i++) {
-        int one = run_one(b, &b->runtimes.item[i]);
+        int one = run_one(b, i);
         code = one != CODE_OK ? one : code;
     }
     return code;
@@ -149,16 +150,21 @@ static int run_all(bench *b)
 static int judge(const bench *b)
 {
     int code = CODE_OK;
-    for (size_t i = 0; b->slo && i < b->n_runs; i++) {
+    for (size_t i = 0; i < b->n_runs; i++) {
         const char *name = json_string_value(json_object_get(b->runs[i].head, "name"));
-        json_t *broken = json_array(), *text;
-        size_t k;
-        if (!mica_slo_judge(b->slo, b->runs[i].summary, broken))
-            code = CODE_FAILED;
-        json_array_foreach(broken, k, text) mica_term_error("%s breaks a limit: %s", name, json_string_value(text));
-        json_decref(broken);
+        int one = mica_slo_file_judge(b->slo, name, b->runs[i].summary);
+        code = one != CODE_OK ? one : code;
     }
     return code;
+}
+
+/* Where the machine has to be cool, what no sensor tells counts as well. */
+static bool cools_down(const mica_protocol *p)
+{
+    for (int32_t i = 0; i < p->n_phases; i++)
+        if (p->phase[i].kind == MICA_PHASE_COOLDOWN)
+            return true;
+    return false;
 }
 
 static int prepare(bench *b)
@@ -170,14 +176,29 @@ static int prepare(bench *b)
     if (code == CODE_OK)
         code = open_protocol(b->o, &b->protocol);
     if (code == CODE_OK)
-        code = open_slo(b->o, &b->slo);
+        code = mica_slo_file_open(b->o, &b->slo);
     if (code == CODE_OK)
-        code = read_conditions(b->o, &b->conditions);
+        code = mica_conditions_read(b->o, cools_down(&b->protocol), &b->conditions);
     return code == CODE_OK ? open_store(b->o, &b->store) : code;
+}
+
+/* mica bench analyze TRACE...: another way to write mica analyze TRACE... */
+static int analyze(const mica_opts *o)
+{
+    mica_opts traces = *o;
+    traces.args++;
+    traces.n_args--;
+    if (strcmp(o->args[0], "analyze") != 0)
+        return mica_term_usage("mica bench: \"%s\" is one word too many (see mica help bench)", o->args[0]);
+    return o->n_args > 1 ? mica_cmd_analyze(&traces) : mica_term_usage("mica bench analyze: a trace is missing");
 }
 
 int mica_cmd_bench(const mica_opts *o)
 {
+    if (o->n_args > 0)
+        return analyze(o);
+    if (o->keep_first)
+        return mica_term_usage("--keep-first is for mica bench analyze, and mica analyze");
     bench *b = calloc(1, sizeof *b);
     if (!b)
         return mica_term_error("not enough memory");
@@ -186,7 +207,7 @@ int mica_cmd_bench(const mica_opts *o)
     if (code == CODE_OK) {
         mica_interrupt_catch();
         code = run_all(b);
-        int printed = mica_bench_print(o->format, b->runs, b->n_runs), kept = judge(b);
+        int printed = mica_bench_print(o->json ? "json" : o->format, b->runs, b->n_runs), kept = judge(b);
         code = code != CODE_OK ? code : printed != CODE_OK ? printed : kept;
     }
     for (size_t i = 0; i < b->n_runs; i++)

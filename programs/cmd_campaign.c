@@ -7,12 +7,14 @@
 #include <unistd.h>
 
 #include "bench_runtime.h"
+#include "campaign_lead.h"
 #include "campaign_text.h"
 #include "commands.h"
 #include "interrupt.h"
 #include "load.h"
 #include "prices.h"
 #include "share.h"
+#include "slo_file.h"
 
 enum { MAX_PATH = 4096 };
 
@@ -31,8 +33,9 @@ typedef struct listing {
     const mica_opts *o;
     mica_store *store;
     const char *wanted; /* a name, or the beginning of an id; NULL: all */
+    json_t *slo;        /* limits that each must keep; NULL: none */
     mica_device_cost_input price;
-    bool locked;
+    bool locked, broken;
     size_t n;
     int code;
 } listing;
@@ -56,6 +59,8 @@ static bool print_one(void *user, const mica_campaign_row *row)
         l->code = mica_load_failed(&err);
     else
         l->code = mica_campaign_print(l->o->format, row, &state, l->locked);
+    if (l->code == CODE_OK && mica_slo_file_judge_campaign(l->slo, l->store, row->id, row->name) != CODE_OK)
+        l->broken = true; /* the others are shown all the same */
     return l->code == CODE_OK;
 }
 
@@ -81,12 +86,15 @@ static int print_all(const mica_opts *o, mica_store *store, const char *path, co
     listing l = {.o = o, .store = store, .wanted = wanted, .locked = locked, .code = CODE_OK};
     mica_error err;
     l.code = read_price(o, &l.price);
+    if (l.code == CODE_OK)
+        l.code = mica_slo_file_open(o, &l.slo);
     if (l.code == CODE_OK && mica_campaign_store_list(store, print_one, &l, &err))
-        return mica_load_failed(&err);
-    if (l.code == CODE_OK && l.n == 0)
-        return wanted ? mica_term_error("there is no campaign %s in %s", wanted, path)
-                      : mica_term_error("there is no campaign in %s", path);
-    return l.code;
+        l.code = mica_load_failed(&err);
+    else if (l.code == CODE_OK && l.n == 0)
+        l.code = wanted ? mica_term_error("there is no campaign %s in %s", wanted, path)
+                        : mica_term_error("there is no campaign in %s", path);
+    json_decref(l.slo);
+    return l.code == CODE_OK && l.broken ? CODE_FAILED : l.code;
 }
 
 static int show_status(const mica_opts *o, const char *wanted)
@@ -175,6 +183,8 @@ static int export_all(const mica_opts *o, const char *wanted)
     listing l = {.o = o, .wanted = wanted};
     if (strcmp(o->format, "md") == 0)
         return mica_term_usage("--format md is for mica campaign status; export prints json or csv");
+    if (o->slo)
+        return mica_term_usage("--slo is for mica campaign run and status");
     l.code = database(o, path);
     if (l.code == CODE_OK)
         l.code = read_price(o, &l.price);
@@ -206,7 +216,7 @@ static bool on_stop(void *user)
 {
     session *s = user;
     if (mica_interrupt_count() > 0 && !s->view.told) {
-        mica_campaign_view_end(&s->view);
+        mica_live_end(&s->view.live);
         mica_term_note("stopping after the running shard; Ctrl-C again gives it up");
         s->view.told = true;
     }
@@ -255,10 +265,20 @@ static int beside(const char *manifest, const char *file, char path[MAX_PATH])
     return CODE_OK;
 }
 
-static int find_files(session *s)
+static int find_runtime(session *s)
 {
     mica_opts own = *s->o;
     own.runtime = s->campaign.runtime;
+    int code = mica_runtimes_find(&own, s->model, &s->runtime);
+    if (code == CODE_OK && (s->runtime.n != 1 || strchr(s->campaign.runtime, '=')))
+        code = mica_term_error("the manifest's runtime \"%s\" is not one name", s->campaign.runtime);
+    return code;
+}
+
+/* Who leads workers needs neither the runtime nor the model, whose hash the manifest may name. */
+static int find_files(session *s)
+{
+    bool leads = s->o->nats != NULL;
     int code = beside(s->manifest, s->campaign.prompts, s->prompts);
     if (code == CODE_OK && s->o->model)
         code = mica_load_path(s->o, NULL, s->model);
@@ -266,20 +286,18 @@ static int find_files(session *s)
         code = beside(s->manifest, s->campaign.model, s->model);
     if (code == CODE_OK && !s->o->model && access(s->model, R_OK) != 0)
         code = mica_load_fetched(s->campaign.model, s->model);
-    if (code == CODE_OK && !s->o->model && access(s->model, R_OK) != 0)
+    bool there = code == CODE_OK && (s->o->model || access(s->model, R_OK) == 0);
+    if (code == CODE_OK && !there && leads && *s->campaign.model_sha256)
+        *s->model = '\0';
+    else if (code == CODE_OK && !there)
         code = mica_term_error("the model %s is neither beside the manifest nor at %s; give it with -m FILE", s->campaign.model,
                                s->model);
-    if (code == CODE_OK)
-        code = mica_runtimes_find(&own, s->model, &s->runtime);
-    if (code == CODE_OK && (s->runtime.n != 1 || strchr(s->campaign.runtime, '=')))
-        code = mica_term_error("the manifest's runtime \"%s\" is not one name", s->campaign.runtime);
-    return code;
+    return code == CODE_OK && !leads ? find_runtime(s) : code;
 }
 
-static int carry_on(session *s, mica_store *store)
+static int compute_here(session *s, mica_store *store, mica_campaign_outcome *outcome)
 {
     const mica_opts *o = s->o;
-    mica_campaign_outcome outcome;
     mica_error err;
     bool own = strcmp(s->runtime.item[0].adapter, "mica") == 0;
     mica_campaign_run_options r = {.campaign = &s->campaign,
@@ -298,14 +316,33 @@ static int carry_on(session *s, mica_store *store)
     r.adapter_options.user = s;
     r.adapter_options.sysroot = o->sysroot;
     r.adapter_options.kernels = mica_load_kernels(o);
-    s->view.terminal = isatty(STDERR_FILENO);
-    mica_status status = mica_campaign_run(&r, &outcome, &err);
-    mica_campaign_view_end(&s->view);
-    int code = status ? mica_load_failed(&err) : CODE_OK;
-    if (code == CODE_OK && outcome.end != MICA_CAMPAIGN_DONE)
+    mica_status status = mica_campaign_run(&r, outcome, &err);
+    mica_live_end(&s->view.live);
+    return status ? mica_load_failed(&err) : CODE_OK;
+}
+
+static int lead_workers(session *s, mica_store *store, mica_campaign_outcome *outcome)
+{
+    mica_campaign_lead lead = {.o = s->o,
+                               .campaign = &s->campaign,
+                               .store = store,
+                               .model = *s->model ? s->model : NULL,
+                               .prompts = s->prompts,
+                               .view = &s->view};
+    return mica_campaign_lead_run(&lead, outcome);
+}
+
+static int carry_on(session *s, mica_store *store)
+{
+    const mica_opts *o = s->o;
+    mica_campaign_outcome outcome;
+    s->view.live = mica_live_begin();
+    int code = o->nats ? lead_workers(s, store, &outcome) : compute_here(s, store, &outcome);
+    bool good = code == CODE_OK;
+    if (good && outcome.end != MICA_CAMPAIGN_DONE)
         mica_term_note("%s; the same command goes on from here",
                        outcome.end == MICA_CAMPAIGN_LIMIT ? "the time limit is reached" : "stopped");
-    if (!status && outcome.end == MICA_CAMPAIGN_STOPPED)
+    if (good && outcome.end == MICA_CAMPAIGN_STOPPED)
         code = CODE_INTERRUPTED;
     /* How far it is, in the end: an error and Ctrl-C are told after it by the exit code. */
     int printed = *outcome.id ? print_all(o, store, s->db, outcome.id, false) : CODE_OK;
@@ -327,6 +364,15 @@ static int run_in(session *s)
     return code;
 }
 
+/* A fault in the limits is told before hours of work, at whose end they are read. */
+static int check_limits(const mica_opts *o)
+{
+    json_t *slo;
+    int code = mica_slo_file_open(o, &slo);
+    json_decref(slo);
+    return code;
+}
+
 static int run_campaign(const mica_opts *o)
 {
     mica_error err;
@@ -337,7 +383,9 @@ static int run_campaign(const mica_opts *o)
         return mica_term_error("not enough memory");
     s->o = o;
     mica_interrupt_catch();
-    int code = find_manifest(o->args[1], s->manifest);
+    int code = check_limits(o);
+    if (code == CODE_OK)
+        code = find_manifest(o->args[1], s->manifest);
     if (code == CODE_OK && mica_campaign_open(s->manifest, &s->campaign, &err))
         code = mica_load_failed(&err);
     if (code == CODE_OK)

@@ -6,7 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "account.h"
 #include "commands.h"
+#include "guard.h"
 #include "interrupt.h"
 #include "line.h"
 #include "prompt.h"
@@ -17,6 +19,8 @@ typedef struct chat {
     mica_model *model;
     mica_session *session;
     mica_reply reply;
+    mica_account account;
+    mica_governing governing;
     json_t *messages;
     json_t *pending; /* calls of the last reply whose results are not there yet; owned */
     bool replied; /* reply.result is of some turn */
@@ -151,10 +155,12 @@ static int take_reply(chat *c)
     int code = mica_prompt_chat(c->o, c->model, mica_calls_tools(&c->reply.calls), c->messages, &tokens, &n);
     if (code == CODE_OK)
         code = mica_reply_run(&c->reply, c->session, tokens, n, &began);
-    mica_free(tokens);
     keep_reply(c, code, began);
     if (began && !c->reply.output_failed && (!c->reply.calls.tools || c->reply.calls.in_line))
         mica_term_write("\n", 1);
+    int kept = mica_account_reply(&c->account, &c->reply, tokens, n, began);
+    code = code == CODE_OK ? kept : code;
+    mica_free(tokens);
     if (code == CODE_INTERRUPTED)
         mica_term_note("the reply was stopped");
     mica_interrupt_reset();
@@ -196,6 +202,7 @@ static int show_stats(const chat *c)
         return CODE_OK;
     }
     mica_reply_print_metrics(&c->reply.result);
+    mica_governing_print(&c->governing);
     fprintf(stderr, "cached_n=%d;dropped_n=%d;messages=%zu\n", c->reply.result.cached_n, c->reply.result.dropped_n,
             json_array_size(c->messages));
     return CODE_OK;
@@ -280,6 +287,8 @@ static int prepare(chat *c)
     mica_model_info info;
     int code = mica_load_path(c->o, NULL, path);
     if (code == CODE_OK)
+        code = mica_guard_begin(c->o, path);
+    if (code == CODE_OK)
         code = mica_load_model(c->o, path, &c->model);
     if (code != CODE_OK)
         return code;
@@ -289,7 +298,11 @@ static int prepare(chat *c)
     code = mica_reply_constrain(&c->reply, c->model);
     if (code == CODE_OK && c->o->system)
         code = set_system(c, c->o->system);
-    return code == CODE_OK ? mica_load_session(c->o, c->model, &c->session) : code;
+    if (code == CODE_OK)
+        code = mica_governing_begin(c->o, path, c->model, &c->governing);
+    if (code == CODE_OK)
+        code = mica_load_session(c->o, c->model, &c->governing, &c->session);
+    return code == CODE_OK ? mica_account_attach(&c->account, c->model, c->session) : code;
 }
 
 int mica_cmd_chat(const mica_opts *o)
@@ -298,15 +311,20 @@ int mica_cmd_chat(const mica_opts *o)
     c.code = mica_reply_init(&c.reply, o);
     c.reply.calls.block = true;
     if (c.code == CODE_OK)
+        c.code = mica_account_init(&c.account, o);
+    if (c.code == CODE_OK)
         c.code = prepare(&c);
     if (c.code == CODE_OK) {
         mica_interrupt_catch();
         talk(&c);
     }
+    mica_guard_end(false);
+    mica_account_free(&c.account);
     json_decref(c.messages);
     json_decref(c.pending);
     mica_reply_free(&c.reply);
     mica_session_free(c.session);
+    mica_governing_end(&c.governing);
     mica_model_close(c.model);
     return c.code;
 }

@@ -3,10 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "bench/compare.h"
 #include "bench_runtime.h"
 #include "commands.h"
 #include "interrupt.h"
+#include "live.h"
 #include "load.h"
 #include "runs_file.h"
 
@@ -125,21 +127,53 @@ static int compare_stored(const mica_opts *o, mica_ratio_options ratio)
 
 /* ---- Live ---- */
 
+/* What is shown meanwhile: the decode rates of the last round, and B / A round by round as a sparkline. */
+typedef struct watch {
+    mica_live live;
+    int64_t first_ns; /* when it began: loading is counted to the first round */
+    int32_t done, rounds;
+    double a, b; /* tokens/s; NAN */
+} watch;
+
+static void show(watch *w, bool at_once)
+{
+    char rates[80] = "";
+    double seconds = (double)(mica_now_ns() - w->first_ns) / 1e9;
+    if (isfinite(w->a) && isfinite(w->b))
+        snprintf(rates, sizeof rates, "  A %.1f, B %.1f tok/s", w->a, w->b);
+    if (w->done == 0)
+        mica_live_show(&w->live, 0, NAN, at_once, "loading, round 1 of %d", w->rounds);
+    else
+        mica_live_show(&w->live, (double)w->done / w->rounds, seconds / w->done * (w->rounds - w->done), at_once,
+                       "round %d of %d%s", w->done < w->rounds ? w->done + 1 : w->rounds, w->rounds, rates);
+}
+
 static bool on_stop(void *user)
 {
-    (void)user;
+    show(user, false);
     return mica_interrupt_count() > 0;
 }
 
-static void on_round(void *user, int32_t done, int32_t rounds)
+static void on_round(void *user, int32_t done, int32_t rounds, const mica_comparison *so_far)
 {
-    mica_bar_show(user, (double)done / rounds);
+    watch *w = user;
+    w->done = done;
+    w->rounds = rounds;
+    for (size_t i = 0; i < so_far->n; i++) {
+        const mica_compare_metric *m = &so_far->metric[i];
+        if (strcmp(m->name, "decode_tps") != 0 || m->n_a == 0 || m->n_b == 0)
+            continue;
+        w->a = m->a[m->n_a - 1];
+        w->b = m->b[m->n_b - 1];
+        mica_live_rate(&w->live, w->b / w->a);
+    }
+    show(w, true);
 }
 
 static int compare_live(const mica_opts *o, mica_ratio_options ratio)
 {
     char path[4096];
-    mica_bar bar = {.what = "comparing"};
+    watch w = {.live = mica_live_begin(), .first_ns = mica_now_ns(), .rounds = (int32_t)o->rounds, .a = NAN, .b = NAN};
     mica_compare_options c = mica_compare_options_default();
     mica_comparison out = {.n = 0};
     mica_runtimes runtimes = {.n = 0};
@@ -162,13 +196,14 @@ static int compare_live(const mica_opts *o, mica_ratio_options ratio)
     c.rounds = (int32_t)o->rounds;
     c.ratio = ratio;
     c.adapter_options.stop = on_stop;
+    c.adapter_options.user = &w;
     c.adapter_options.sysroot = o->sysroot;
     c.adapter_options.kernels = mica_load_kernels(o);
     c.on_round = on_round;
-    c.user = &bar;
+    c.user = &w;
     mica_interrupt_catch();
     mica_status status = mica_compare_live(&c, &out, &err);
-    mica_bar_end(&bar);
+    mica_live_end(&w.live);
     code = status ? mica_load_failed(&err) : print(o, &out);
     mica_comparison_free(&out);
     return code;

@@ -71,7 +71,7 @@ static int open_embedder(embedder *e)
     if (code == CODE_OK)
         code = mica_load_model(e->o, path, &e->model);
     if (code == CODE_OK)
-        code = mica_load_session(e->o, e->model, &e->session);
+        code = mica_load_session(e->o, e->model, NULL, &e->session);
     if (code != CODE_OK)
         return code;
     mica_model_get_info(e->model, &info);

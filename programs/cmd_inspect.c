@@ -175,9 +175,10 @@ static json_t *json_memory(const budget *b)
     const mica_memory_plan *p = &b->plan;
     if (!b->runnable)
         return json_null();
-    return json_pack("{s:I, s:I, s:I, s:I, s:i, s:i, s:i}", "weights_bytes", (json_int_t)p->weights_bytes, "kv_bytes",
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i}", "weights_bytes", (json_int_t)p->weights_bytes, "kv_bytes",
                      (json_int_t)p->kv_bytes, "workspace_bytes", (json_int_t)p->workspace_bytes, "total_bytes",
-                     (json_int_t)p->total_bytes, "n_ctx", (int)p->n_ctx, "prefill_chunk", (int)p->prefill_chunk, "n_threads",
+                     (json_int_t)p->total_bytes, "touched_bytes", (json_int_t)p->touched_bytes, "fixed_bytes",
+                     (json_int_t)p->fixed_bytes, "peak_bytes", (json_int_t)p->peak_bytes, "n_ctx", (int)p->n_ctx, "prefill_chunk", (int)p->prefill_chunk, "n_threads",
                      (int)p->n_threads);
 }
 
@@ -254,6 +255,7 @@ static void print_memory(const budget *b)
     print_bytes("KV cache", p->kv_bytes);
     print_bytes("workspace", p->workspace_bytes);
     print_bytes("total", p->total_bytes);
+    print_bytes("peak", p->peak_bytes);
 }
 
 static int print_text(const mica_opts *o, const char *path, const mica_gguf *g, const budget *b)
@@ -285,11 +287,12 @@ int mica_cmd_inspect(const mica_opts *o)
     int code = mica_load_path(o, o->n_args > 0 ? o->args[0] : NULL, path);
     if (code != CODE_OK)
         return code;
+    code = find_budget(o, path, &b); /* first: the predicted peak counts what the process has already */
+    if (code != CODE_OK)
+        return code;
     if (mica_gguf_open(path, &g, &err))
         return mica_load_failed(&err);
-    code = find_budget(o, path, &b);
-    if (code == CODE_OK)
-        code = o->json ? print_json(o, path, g, &b) : print_text(o, path, g, &b);
+    code = o->json ? print_json(o, path, g, &b) : print_text(o, path, g, &b);
     mica_gguf_close(g);
     return code;
 }

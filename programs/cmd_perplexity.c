@@ -120,7 +120,7 @@ int mica_cmd_perplexity(const mica_opts *o)
     if (code == CODE_OK)
         code = read_tokens(o, model, &s);
     if (code == CODE_OK)
-        code = mica_load_session(&with_ctx, model, &s.session);
+        code = mica_load_session(&with_ctx, model, NULL, &s.session);
     if (code == CODE_OK) {
         mica_model_get_info(model, &info);
         s.n_vocab = info.n_vocab;

@@ -9,6 +9,7 @@
 #include "load.h"
 #include "prices.h"
 #include "runs_file.h"
+#include "sign_key.h"
 
 /* ---- Input ---- */
 
@@ -73,6 +74,14 @@ static mica_report_format format_of(const char *word)
     return (mica_report_format)i;
 }
 
+/* Only a file has a signature beside it. */
+static int check_sign(const mica_opts *o)
+{
+    if (o->sign && (!o->out || strcmp(o->out, "-") == 0))
+        return mica_term_usage("--sign signs a file: name it with --out");
+    return !o->sign && (o->password_file || o->comment) ? mica_term_usage("--password-file and --comment go with --sign") : CODE_OK;
+}
+
 static int write_report(const mica_opts *o, const mica_report *report)
 {
     mica_buf text;
@@ -92,6 +101,8 @@ int mica_cmd_report(const mica_opts *o)
     mica_error err;
     int code = check_out(o);
     if (code == CODE_OK)
+        code = check_sign(o);
+    if (code == CODE_OK)
         code = mica_prices_electricity(o, &price, from);
     if (code != CODE_OK)
         return code;
@@ -103,6 +114,8 @@ int mica_cmd_report(const mica_opts *o)
         code = mica_term_error("no run has an id that begins so (mica verify lists them)");
     if (code == CODE_OK)
         code = write_report(o, r.report);
+    if (code == CODE_OK && o->sign)
+        code = mica_sign_with(o, o->out, o->sign);
     mica_report_free(r.report);
     return code;
 }

@@ -4,7 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "account.h"
 #include "commands.h"
+#include "guard.h"
 #include "interrupt.h"
 #include "prompt.h"
 #include "reply.h"
@@ -14,6 +16,8 @@ typedef struct run {
     mica_model *model;
     mica_session *session;
     mica_reply reply;
+    mica_account account;
+    mica_governing governing;
     int32_t *tokens;
     size_t n_tokens;
     bool chat;
@@ -85,6 +89,7 @@ static int explain(const run *r)
         return mica_load_failed(&err);
     fputs(text, stderr);
     mica_free(text);
+    mica_governing_explain(&r->governing);
     return CODE_OK;
 }
 
@@ -94,7 +99,11 @@ static int prepare(run *r)
     mica_error err;
     int code = mica_load_path(r->o, NULL, path);
     if (code == CODE_OK)
+        code = mica_guard_begin(r->o, path);
+    if (code == CODE_OK)
         code = mica_load_model(r->o, path, &r->model);
+    if (code == CODE_OK)
+        code = mica_governing_begin(r->o, path, r->model, &r->governing);
     if (code == CODE_OK && r->o->explain_kernels)
         code = explain(r);
     if (code == CODE_OK)
@@ -102,10 +111,20 @@ static int prepare(run *r)
     if (code == CODE_OK)
         code = make_tokens(r);
     if (code == CODE_OK)
-        code = mica_load_session(r->o, r->model, &r->session);
+        code = mica_load_session(r->o, r->model, &r->governing, &r->session);
+    r->account.operation = r->chat ? "chat" : "text_completion";
+    if (code == CODE_OK)
+        code = mica_account_attach(&r->account, r->model, r->session);
     if (code == CODE_OK && r->o->load_session && mica_session_restore(r->session, r->o->load_session, &err))
         code = mica_load_failed(&err);
     return code;
+}
+
+static bool is_locked(const mica_model *model)
+{
+    mica_model_info info;
+    mica_model_get_info(model, &info);
+    return info.locked;
 }
 
 static void print_final(const run *r, int code)
@@ -116,6 +135,11 @@ static void print_final(const run *r, int code)
     json_object_set_new(end, "ok", json_boolean(code == CODE_OK));
     json_object_set_new(end, "chat", json_boolean(r->chat));
     json_object_set_new(end, "text", mica_json_text(p->text.data, p->text.length));
+    mica_governing_json(&r->governing, end);
+    if (r->o->mlock)
+        json_object_set_new(end, "mlock", json_boolean(is_locked(r->model)));
+    if (r->o->receipt && strcmp(r->o->receipt, "-") == 0)
+        json_object_set_new(end, "receipt", mica_account_receipt(&r->account));
     if (p->calls.tools) {
         json_object_set_new(end, "content", mica_json_text(p->calls.content.data, p->calls.content.length));
         json_object_set(end, "tool_calls", p->calls.made);
@@ -132,10 +156,13 @@ static int reply(run *r)
         mica_term_write("\n", 1);
     if (began && r->o->json && !r->reply.output_failed)
         print_final(r, code);
-    if (began && code != CODE_FAILED)
+    if (began && code != CODE_FAILED) {
         mica_reply_print_metrics(&r->reply.result);
-    else if (code == CODE_INTERRUPTED)
+        mica_governing_print(&r->governing);
+    } else if (code == CODE_INTERRUPTED)
         mica_term_note("interrupted while reading the prompt");
+    int kept = mica_account_reply(&r->account, &r->reply, r->tokens, r->n_tokens, began);
+    code = code == CODE_OK ? kept : code;
     mica_error err;
     if (code == CODE_OK && r->o->save_session && mica_session_save(r->session, r->o->save_session, &err))
         code = mica_load_failed(&err);
@@ -150,12 +177,17 @@ int mica_cmd_run(const mica_opts *o)
         return code;
     code = mica_reply_init(&r.reply, o);
     if (code == CODE_OK)
+        code = mica_account_init(&r.account, o);
+    if (code == CODE_OK)
         code = prepare(&r);
     if (code == CODE_OK)
         code = reply(&r);
+    mica_account_free(&r.account);
+    mica_guard_end(false);
     mica_reply_free(&r.reply);
     mica_free(r.tokens);
     mica_session_free(r.session);
+    mica_governing_end(&r.governing);
     mica_model_close(r.model);
     return code;
 }

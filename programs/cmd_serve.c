@@ -6,8 +6,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "account.h"
 #include "commands.h"
+#include "guard.h"
 #include "load.h"
+#ifdef MICA_HAVE_ROUTER
+#include "mica/mica_device.h"
+#include "route.h"
+#endif
 #include "serve/server.h"
 
 /* ---- A model file that shrinks ---- */
@@ -62,7 +68,9 @@ static int batch_options(const mica_opts *o, int32_t *cpus, mica_batch_options *
     b->step_tokens = (int32_t)(o->chunk > 0 && o->chunk < o->parallel ? o->parallel : o->chunk);
     b->n_threads = s.n_threads;
     b->cpus = s.cpus;
+    b->memory_budget = s.memory_budget;
     b->memory_limit = s.memory_limit;
+    b->constrained = true; /* any request may have one */
     b->sysroot = s.sysroot;
     b->kv_k = s.kv_k;
     b->kv_v = s.kv_v;
@@ -85,6 +93,52 @@ static void on_log(void *user, const char *line)
     mica_term_note("%s", line);
 }
 
+static void on_settled(void *user)
+{
+    (void)user;
+    mica_guard_end(true);
+}
+
+/* Telemetry, receipts and the conditions of --require, which are checked now and not with the first request. */
+static int account_options(const mica_opts *o, mica_model *model, char cache[4096], mica_server_options *options)
+{
+    mica_receipt_options r = mica_receipt_options_default();
+    mica_receipt *receipt;
+    mica_error err;
+    r.require = options->require = o->require.item;
+    r.n_require = options->n_require = o->require.n;
+    r.hashes = false;
+    r.hash_cache = options->hash_cache = mica_account_hash_cache(cache);
+    if (o->require.n > 0 && mica_receipt_new(model, &r, &receipt, &err))
+        return mica_load_failed(&err);
+    if (o->require.n > 0)
+        mica_receipt_free(receipt);
+    options->telemetry_text = o->telemetry_text;
+#ifdef MICA_HAVE_ROUTER
+    if (o->require.n > 0 && o->route_policy)
+        return mica_term_usage("--require is for the model that is served; rungs of --route would not keep it");
+    return mica_account_open_telemetry(o, &options->telemetry);
+#else
+    return CODE_OK;
+#endif
+}
+
+#ifdef MICA_HAVE_ROUTER
+/* --route: the policy's rungs beside the model. */
+static int route_options(const mica_opts *o, const char *path, mica_routing *routing, mica_server_options *options)
+{
+    routing->telemetry = options->telemetry;
+    int code = mica_routing_open(o, o->route_policy, routing);
+    options->router = routing->router;
+    options->runner = routing->runner;
+    options->model_path = path;
+    options->network = mica_routing_network(o);
+    options->metered = o->metered ? MICA_YES : MICA_UNKNOWN;
+    options->drain = true;
+    return code;
+}
+#endif
+
 /* ---- The command ---- */
 
 static int serve(const mica_server_options *options)
@@ -101,19 +155,35 @@ static int serve(const mica_server_options *options)
 
 int mica_cmd_serve(const mica_opts *o)
 {
-    char path[4096], name[4096];
+    char path[4096], name[4096], cache[4096];
     int32_t cpus[MICA_MAX_THREADS];
     const char *key = getenv("MICA_API_KEY");
     mica_server_options options = mica_server_options_default();
     mica_model *model = NULL;
+    mica_governing governing = {.device = NULL};
+#ifdef MICA_HAVE_ROUTER
+    mica_routing routing = {.router = NULL};
+#endif
     int code = mica_load_path(o, o->n_args > 0 ? o->args[0] : NULL, path);
     if (code == CODE_OK)
         code = batch_options(o, cpus, &options.batch);
     if (code == CODE_OK)
+        code = mica_guard_begin(o, path);
+    if (code == CODE_OK)
         code = mica_load_model(o, path, &model);
     if (code == CODE_OK)
         code = mica_load_check_context(o, model);
+    if (code == CODE_OK)
+        code = mica_governing_begin(o, path, model, &governing);
+    if (code == CODE_OK)
+        code = account_options(o, model, cache, &options);
+#ifdef MICA_HAVE_ROUTER
+    if (code == CODE_OK && o->route_policy)
+        code = route_options(o, path, &routing, &options);
+#endif
     if (code == CODE_OK) {
+        mica_governing_apply(&governing, &options.batch.n_threads, &options.batch.cpus, &options.batch.governor);
+        mica_governing_explain(&governing);
         model_name(o, path, name, sizeof name);
         options.model = model;
         options.name = name;
@@ -128,10 +198,17 @@ int mica_cmd_serve(const mica_opts *o)
         options.time_s = (int)o->timeout;
         options.prefix_file = o->prefixes;
         options.on_log = on_log;
+        options.on_settled = on_settled;
         raise_file_limit(o->connections);
         watch_file(path);
         code = serve(&options);
     }
+#ifdef MICA_HAVE_ROUTER
+    mica_routing_close(&routing);
+    mica_account_close_telemetry(options.telemetry);
+#endif
+    mica_guard_end(false);
+    mica_governing_end(&governing);
     mica_model_close(model);
     return code;
 }

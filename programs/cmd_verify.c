@@ -2,8 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bench/sign.h"
 #include "bench/verify.h"
 #include "commands.h"
+#include "load.h"
 #include "runs_file.h"
 #include "term.h"
 
@@ -40,9 +42,32 @@ static int check(void *user, mica_record *run, const char *id, const char *why)
     return CODE_OK;
 }
 
+/* Whose file it is: told before anything in it is read. */
+static int check_signature(const mica_opts *o)
+{
+    char path[MICA_SIGN_PATH], comment[MICA_SIGN_COMMENT], id[17];
+    mica_public_key key;
+    mica_error err;
+    mica_status status = o->signature ? MICA_OK : mica_signature_path(o->args[0], path, &err);
+    if (!status)
+        status = mica_public_key_read(o->pubkey, &key, &err);
+    if (!status)
+        status = mica_file_check(o->args[0], o->signature ? o->signature : path, &key, comment, &err);
+    if (status)
+        return mica_load_failed(&err);
+    mica_key_id(key.id, id);
+    printf("good  signature of the key %s; trusted comment: %s\n", id, comment);
+    return CODE_OK;
+}
+
 int mica_cmd_verify(const mica_opts *o)
 {
     size_t bad = 0;
-    int code = mica_runs_each(o->args[0], check, &bad);
+    if (!o->pubkey && (o->signature || o->signature_only))
+        return mica_term_usage("--signature and --signature-only go with --pubkey");
+    int code = o->pubkey ? check_signature(o) : CODE_OK;
+    if (code != CODE_OK || o->signature_only)
+        return code;
+    code = mica_runs_each(o->args[0], check, &bad);
     return code != CODE_OK ? code : bad > 0 ? CODE_FAILED : CODE_OK;
 }

@@ -23,7 +23,10 @@ static void print_device(const cost_report *r)
     if (isfinite(d->wh.v)) {
         printf("  energy    ");
         print_cell(10, 4, d->energy.v, "unknown");
-        printf("   %.4g Wh at $%.4g per kWh\n", d->wh.v, r->in.electricity.v);
+        if (isfinite(r->in.electricity.v))
+            printf("   %.4g Wh at $%.4g per kWh\n", d->wh.v, r->in.electricity.v);
+        else
+            printf("   %.4g Wh; what they cost takes --usd-per-kwh\n", d->wh.v);
     }
     printf("  hardware  ");
     print_cell(10, 4, d->hardware.v, "unknown");
@@ -68,7 +71,8 @@ static void explain_energy(const cost_report *r)
                r->in.duty.v, r->in.duty.v, r->in.idle_power.v * (1 - r->in.duty.v) / r->in.duty.v, d->idle_wh.v);
     printf("  %.6g J/token x 1000000 / 3600 J/Wh%s = %.6g Wh per million tokens\n", d->energy_per_token.v,
            d->idle_wh.v > 0 ? " + idle" : "", d->wh.v);
-    printf("  %.6g Wh / 1000 x $%.6g per kWh = $%.6g per million tokens\n", d->wh.v, r->in.electricity.v, d->energy.v);
+    if (isfinite(r->in.electricity.v))
+        printf("  %.6g Wh / 1000 x $%.6g per kWh = $%.6g per million tokens\n", d->wh.v, r->in.electricity.v, d->energy.v);
     if (isfinite(r->in.battery.v))
         printf("  %.6g Wh / %.6g Wh = %.6g charges per million tokens\n", d->wh.v, r->in.battery.v, d->charges_per_million.v);
 }

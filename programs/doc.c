@@ -134,7 +134,8 @@ void mica_doc_man(void)
          "is wrong; 130 if Ctrl\\-C ended a reply.");
     puts(".SH ENVIRONMENT\n.TP\nMICA_MODELS_DIR\nThe folder of the default model. Without it:\n"
          "$XDG_CACHE_HOME/mica/models, or ~/.cache/mica/models.\n.TP\nXDG_DATA_HOME\n"
-         "The folder of a user's tasks is mica/tasks in it; without it, in ~/.local/share.");
+         "The folder of a user's tasks is mica/tasks in it, and mica/device.json what was measured here; without it, in ~/.local/share.\n"
+         ".TP\nOTEL_EXPORTER_OTLP_HEADERS, OTEL_SERVICE_NAME\nWith \\-\\-telemetry and a receiver's address: further headers, NAME=VALUE,..., and the service's name.");
 }
 
 /* ---- Completion ---- */

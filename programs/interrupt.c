@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "guard.h"
 #include "term.h"
 
 /* A signal handler sees nothing but globals; these are lock-free, so it may touch them. */
@@ -16,8 +17,10 @@ static void on_interrupt(int number)
 {
     (void)number;
     mica_session *session = atomic_load(&watched);
-    if (atomic_fetch_add(&count, 1) > 0 && session)
+    if (atomic_fetch_add(&count, 1) > 0 && session) {
+        mica_guard_drop(); /* leaving is no crash */
         _exit(CODE_INTERRUPTED);
+    }
     if (session)
         mica_session_cancel(session);
 }

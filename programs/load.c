@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "constrain.h"
 #include "interrupt.h"
+#include "pulled.h"
 
 #define MAX_FILE      ((size_t)1 << 30) /* prompts, templates, texts */
 #define MAX_CTX       (1 << 26)         /* the engine's own limit */
@@ -46,6 +48,19 @@ int mica_load_file(const char *path, char **data, size_t *length)
     int code = read_stream(in, path, data, length);
     fclose(in);
     return code;
+}
+
+int mica_load_secret(const char *path, char **out)
+{
+    size_t length;
+    *out = NULL;
+    if (!path)
+        return CODE_OK;
+    int code = mica_load_file(path, out, &length);
+    if (code != CODE_OK)
+        return code;
+    (*out)[strcspn(*out, "\r\n")] = '\0';
+    return **out ? CODE_OK : mica_term_error("%s has no secret in its first line", path);
 }
 
 int mica_load_text(const mica_opts *o, char **text, size_t *length)
@@ -151,7 +166,7 @@ int mica_load_path(const mica_opts *o, const char *path, char out[4096])
         return mica_term_error("no model was named and the default one is not at %s; give one with -m FILE, or run "
                                "scripts/fetch-models",
                                out);
-    return code;
+    return code == CODE_OK ? mica_pulled_resolve(out) : code;
 }
 
 static int show_loading(void *user, double done)
@@ -184,6 +199,7 @@ int mica_load_model(const mica_opts *o, const char *path, mica_model **model)
     options.on_progress = show_loading;
     options.on_warning = mica_term_warning;
     options.user = &bar;
+    options.lock = o->mlock;
     mica_status status = mica_model_open(path, &options, model, &err);
     mica_bar_end(&bar);
     free(template);
@@ -197,10 +213,31 @@ static mica_kv_type kv_type(const char *name)
     return strcmp(name, "q8_0") == 0 ? MICA_KV_Q8_0 : strcmp(name, "q4_0") == 0 ? MICA_KV_Q4_0 : MICA_KV_F16;
 }
 
+int mica_load_part(const char *text, const char *option, int64_t *part)
+{
+    char number[24] = "";
+    size_t length = text ? strlen(text) : 0, digits = length > 0 && text[length - 1] == '%' ? length - 1 : length;
+    *part = 0;
+    if (!text)
+        return CODE_OK;
+    if (digits < sizeof number)
+        memcpy(number, text, digits);
+    if (!mica_opt_read_int(number, 1, digits < length ? 100 : INT64_MAX, part))
+        return mica_term_usage("--%s: \"%s\" is neither a number of bytes nor a percentage like 55%%", option, text);
+    if (digits < length)
+        *part = MICA_PERCENT(*part);
+    return CODE_OK;
+}
+
 int mica_load_session_options(const mica_opts *o, int32_t *cpus, mica_session_options *options)
 {
     int64_t threads = o->threads, n_cpus = 0;
     *options = mica_session_options_default();
+    int parts = mica_load_part(o->memory_budget, "memory-budget", &options->memory_budget);
+    if (parts == CODE_OK)
+        parts = mica_load_part(o->memory_limit, "memory-limit", &options->memory_limit);
+    if (parts != CODE_OK)
+        return parts;
     if (o->cpus) {
         int code = read_cpus(o->cpus, cpus, &n_cpus);
         if (code != CODE_OK)
@@ -214,7 +251,6 @@ int mica_load_session_options(const mica_opts *o, int32_t *cpus, mica_session_op
     options->n_ctx = (int32_t)(o->ctx < MAX_CTX ? o->ctx : MAX_CTX);
     options->n_threads = (int32_t)threads;
     options->prefill_chunk = (int32_t)o->chunk;
-    options->memory_limit = o->memory_limit;
     options->full_policy = strcmp(o->full, "error") == 0   ? MICA_FULL_ERROR
                            : strcmp(o->full, "shift") == 0 ? MICA_FULL_SHIFT
                                                            : MICA_FULL_STOP;
@@ -261,7 +297,15 @@ static int show_prefill(void *user, int32_t done, int32_t total)
 
 static mica_bar prefill_bar = {.what = "reading the prompt"}; /* outlives the session, as its callbacks must */
 
-int mica_load_session(const mica_opts *o, mica_model *model, mica_session **session)
+static int load_draft(const mica_opts *o, mica_model **model)
+{
+    char path[4096];
+    int code = snprintf(path, sizeof path, "%s", o->draft_model) < (int)sizeof path ? mica_pulled_resolve(path)
+                                                                                     : mica_term_error("the path of the model is longer than 4095 bytes");
+    return code == CODE_OK ? mica_load_model(o, path, model) : code;
+}
+
+int mica_load_session(const mica_opts *o, mica_model *model, const mica_governing *governing, mica_session **session)
 {
     int32_t cpus[MICA_MAX_THREADS];
     mica_session_options options;
@@ -272,8 +316,11 @@ int mica_load_session(const mica_opts *o, mica_model *model, mica_session **sess
         code = mica_load_check_context(o, model);
     if (code != CODE_OK)
         return code;
-    if (o->draft_model && (code = mica_load_model(o, o->draft_model, &options.draft_model)) != CODE_OK)
+    if (o->draft_model && (code = load_draft(o, &options.draft_model)) != CODE_OK)
         return code;
+    options.constrained = o->tools || mica_constrain_asked(o);
+    if (governing)
+        mica_governing_apply(governing, &options.n_threads, &options.cpus, &options.governor);
     options.on_context_event = tell_context_event;
     options.on_prefill = show_prefill;
     options.user = &prefill_bar;

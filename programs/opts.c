@@ -39,17 +39,17 @@ void mica_opts_init(mica_opts *o)
 {
     mica_sampling s = mica_generate_options_default().sampling;
     *o = (mica_opts){
-        .n_predict = -1, .full = "stop", .speculate = "off", .draft_max = 15, .type_k = "f16", .type_v = "f16", .bos = "<s>",
+        .n_predict = -1, .network = "auto", .deadline_ms = -1, .governor = "off", .full = "stop", .speculate = "off", .draft_max = 15, .type_k = "f16", .type_v = "f16", .bos = "<s>",
         .eos = "</s>", .now = -1, .runtime = "mica", .protocol = "sustained", .backend = "default", .format = "table", .report_format = "html", .rounds = 10, .threshold = -1.0, .window = 512, .pooling = "mean",
         .host = "127.0.0.1", .port = 8080, .parallel = 4, .queue = 64, .connections = 512, .timeout = 600, .reasoning = "off",
         .watts = -1, .idle_watts = 0, .tok_s = -1, .usd_per_kwh = -1, .battery_wh = -1, .device_usd = 0, .years = 3, .duty = 1,
         .wh_per_million = -1, .usd_in = -1, .usd_out = -1, .usd_per_million = -1, .tokens = -1, .input_tokens = -1,
-        .output_tokens = -1, .tps = -1, .prompt_tokens = 512, .seconds = 3,
+        .output_tokens = -1, .tps = -1, .prompt_tokens = 512, .ahead = 1024, .ack_wait = 30, .seconds = 3, .measure_seconds = 10,
         .temperature = (double)s.temperature, .top_k = s.top_k, .top_p = (double)s.top_p, .min_p = (double)s.min_p,
         .typical_p = (double)s.typical_p, .repeat_penalty = (double)s.repeat_penalty,
         .frequency_penalty = (double)s.frequency_penalty, .presence_penalty = (double)s.presence_penalty,
         .penalty_last_n = s.penalty_last_n, .dry_multiplier = (double)s.dry_multiplier, .dry_base = (double)s.dry_base,
-        .dry_allowed_length = s.dry_allowed_length, .dry_last_n = s.dry_last_n, .seed = s.seed,
+        .dry_allowed_length = s.dry_allowed_length, .dry_last_n = s.dry_last_n, .seed = s.seed, .retries = 5, .stall = 30,
     };
 }
 
@@ -61,6 +61,9 @@ void mica_opts_free(mica_opts *o)
     free(o->choice.item);
     free(o->condition.item);
     free(o->run_ids.item);
+    free(o->require.item);
+    free(o->telemetry.item);
+    free(o->tensor_types.item);
 }
 
 void mica_opt_default_text(const mica_opt *opt, char out[32])

@@ -38,16 +38,21 @@
 #define ON_ROUTE (UINT64_C(1) << 25)
 #define ON_WORKER (UINT64_C(1) << 26)
 #define ON_SIGN (UINT64_C(1) << 27)
+#define ON_PULL (UINT64_C(1) << 28)
+#define ON_MODELS (UINT64_C(1) << 29)
+#define ON_QUANTIZE (UINT64_C(1) << 32)
+#define ON_IMATRIX (UINT64_C(1) << 33)
+#define ON_COMPARE_QUANTS (UINT64_C(1) << 34)
 #define ON_ALL (~UINT64_C(0))
 #define ON_MEASURE (ON_BENCH | ON_COMPARE)
 #define ON_NARROW (ON_TASK | ON_EVAL)
 #define ON_REPLY (ON_RUN | ON_CHAT)
-#define ON_JSON (ON_RUN | ON_NARROW | ON_EMBED | ON_GRAMMAR | ON_INSPECT | ON_TOKENIZE | ON_PERPLEXITY | ON_THREADS |          \
-    ON_KV | ON_COST | ON_ROOFLINE | ON_ANALYZE | ON_COMPARE)
+#define ON_JSON (ON_RUN | ON_PROBE | ON_NARROW | ON_EMBED | ON_GRAMMAR | ON_INSPECT | ON_TOKENIZE | ON_PERPLEXITY | ON_THREADS |          \
+    ON_KV | ON_COST | ON_ROOFLINE | ON_ANALYZE | ON_COMPARE | ON_BENCH | ON_TUNE | ON_ROUTE | ON_MODELS)
 #define ON_CONSTRAINED (ON_REPLY | ON_GRAMMAR)
 #define ON_ENGINE (ON_REPLY | ON_PERPLEXITY | ON_INSPECT | ON_NARROW | ON_EMBED)
-#define ON_MODEL (ON_ENGINE | ON_SERVE | ON_TOKENIZE | ON_DETOKENIZE | ON_TEMPLATE | ON_KV | ON_GRAMMAR |                      \
-    ON_ROOFLINE | ON_MEASURE | ON_CAMPAIGN)
+#define ON_MODEL (ON_ENGINE | ON_SERVE | ON_TOKENIZE | ON_DETOKENIZE | ON_TEMPLATE | ON_KV | ON_GRAMMAR | ON_TUNE |                      \
+    ON_ROOFLINE | ON_MEASURE | ON_CAMPAIGN | ON_WORKER)
 
 typedef struct mica_opt_list {
     const char **item;
@@ -63,8 +68,14 @@ typedef struct mica_opts {
     const char *template_file, *request, *bos, *eos, *type_k, *type_v, *load_session, *save_session;
     bool any_json, schema_lenient, schema_whitespace, close, token_healing;
     bool lines, rules_only, no_normalise;
+    bool measure, no_measure;
+    double measure_seconds;
     bool help, explain_kernels, from_stdin, no_chat, parse_special, no_bos, special, ignore_eos, tensors, json, man, completion;
-    int64_t n_predict, top_k, penalty_last_n, dry_allowed_length, dry_last_n, seed, logprobs, ctx, keep, chunk, memory_limit;
+    int64_t n_predict, top_k, penalty_last_n, dry_allowed_length, dry_last_n, seed, logprobs, ctx, keep, chunk;
+    const char *memory_budget, *memory_limit; /* NULL: not given */
+    bool force_load, mlock;
+    const char *governor;
+    bool no_tuned;
     int64_t draft_max, layers, kv_heads, head_dim, threads, now, window, chunks, items;
     double threshold; /* < 0: as the task says */
     double temperature, top_p, min_p, typical_p, repeat_penalty, frequency_penalty, presence_penalty, dry_multiplier, dry_base;
@@ -74,10 +85,26 @@ typedef struct mica_opts {
     int64_t tokens, input_tokens, output_tokens, depth, prompt_tokens;
     bool explain, break_even, keep_first;
     const char *runtime, *protocol, *backend, *slo, *db, *format, *adapters, *report_format, *out;
-    bool allow_fallback, fail_if_worse;
+    bool allow_fallback, fail_if_worse, no_questions;
     int64_t rounds;
     double margin;
+    const char *postgres, *nats, *nats_creds, *nats_user, *nats_password_file, *nats_token_file, *nats_ca, *nats_cert, *nats_key;
+    const char *worker_name, *worker_models;
+    int64_t ahead;
+    double ack_wait, idle_exit;
+    const char *sign, *key, *pubkey, *signature, *comment, *password_file;
+    bool generate, legacy, no_password, signature_only;
+    const char *policy, *route_state, *task_name, *rung, *log, *queue_file, *network, *idempotency_key, *route_policy;
+    bool private_request, metered;
+    int64_t deadline_ms; /* -1: none */
     mica_opt_list stop, logit_bias, choice, label, condition, run_ids;
+    const char *imatrix;
+    mica_opt_list tensor_types;
+    const char *receipt;
+    const char *sha256, *pull_name, *pull_token_file;
+    int64_t retries, stall;
+    bool telemetry_text;
+    mica_opt_list require, telemetry;
     char **args; /* what is no option */
     int n_args;
 } mica_opts;

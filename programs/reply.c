@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "constrain.h"
+#include "guard.h"
 #include "interrupt.h"
 
 #define MAX_TEXT ((size_t)1 << 30)
@@ -124,6 +125,8 @@ static int on_text(void *user, const char *text, size_t length)
 static int on_token(void *user, const mica_token_event *event)
 {
     mica_reply *r = user;
+    if (event->index == 0)
+        mica_guard_end(true); /* all that a load takes is there */
     if (r->json && (!print_waiting(r) || !hold_token(r, event)))
         r->output_failed = true;
     return r->output_failed || mica_interrupt_count() > 0;
@@ -232,6 +235,7 @@ int mica_reply_run(mica_reply *r, mica_session *session, const int32_t *tokens, 
         *began = true;
         status = mica_session_generate(session, &r->options, &r->result, &err);
     }
+    r->status = status;
     mica_interrupt_watch(NULL);
     if (*began && r->calls.tools && !mica_calls_end(&r->calls))
         r->output_failed = true;

@@ -18,6 +18,7 @@ typedef struct mica_reply {
     json_t *waiting;  /* JSON: the last token, until all of its text has come */
     size_t waiting_from; /* where that begins in `text` */
     mica_result result;
+    mica_status status; /* of the engine, with `result` */
 } mica_reply;
 
 /** Reads and checks the options; before the model is loaded, so that a wrong one costs nothing. */

@@ -20,18 +20,27 @@ static bool user_path(const char *name, char path[MAX_PATH])
     return data && *data ? join(path, data, "/mica/", name) : join(path, getenv("HOME"), "/.local/share/mica/", name);
 }
 
+static bool cut_last(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (slash)
+        *slash = '\0';
+    return slash != NULL;
+}
+
+/* PREFIX of PREFIX/bin/mica, and of PREFIX/libexec/mica/mica-ops. */
 static bool installed_path(const char *name, char path[MAX_PATH])
 {
+    static const char inner[] = "/libexec/mica";
     char program[MAX_PATH];
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     program[n > 0 ? n : 0] = '\0';
-    for (int i = 0; i < 2; i++) {
-        char *slash = strrchr(program, '/');
-        if (!slash)
-            return false;
-        *slash = '\0';
-    }
-    return join(path, program, "/share/mica/", name);
+    if (!cut_last(program))
+        return false;
+    size_t length = strlen(program);
+    if (length > sizeof inner - 1 && strcmp(program + length - (sizeof inner - 1), inner) == 0)
+        cut_last(program);
+    return cut_last(program) && join(path, program, "/share/mica/", name);
 }
 
 bool mica_share_place(int i, const char *name, char path[MAX_PATH])
@@ -47,10 +56,8 @@ bool mica_share_find(const char *name, char path[MAX_PATH])
     return false;
 }
 
-bool mica_share_own(const char *name, char path[MAX_PATH])
+bool mica_share_make_folders(char *path)
 {
-    if (!user_path(name, path))
-        return false;
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         bool there = mkdir(path, 0700) == 0 || errno == EEXIST;
@@ -59,4 +66,13 @@ bool mica_share_own(const char *name, char path[MAX_PATH])
             return false;
     }
     return true;
+}
+
+bool mica_share_own(const char *name, char path[MAX_PATH]) { return user_path(name, path) && mica_share_make_folders(path); }
+
+bool mica_share_cache(const char *name, char path[MAX_PATH])
+{
+    const char *cache = getenv("XDG_CACHE_HOME");
+    bool there = cache && *cache ? join(path, cache, "/mica/", name) : join(path, getenv("HOME"), "/.cache/mica/", name);
+    return there && mica_share_make_folders(path);
 }

@@ -162,7 +162,7 @@ static int open_task(const mica_opts *o, const char *path, const json_t *definit
         code = mica_term_error("%s: %s", path, err.message);
     free(text);
     if (code == CODE_OK && file->model)
-        code = mica_load_session(o, file->model, &file->session);
+        code = mica_load_session(o, file->model, NULL, &file->session);
     if (code == CODE_OK)
         mica_task_get_info(file->task, &file->info);
     return code;

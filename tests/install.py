@@ -17,6 +17,23 @@ find_package(mica {version} REQUIRED)
 add_executable(example example.c)
 target_link_libraries(example PRIVATE mica::mica)
 """
+# Against the static library behind mica_ops.h: what is in mica_ops, and what that takes from mica_router.
+OPS_EXAMPLE = """#include <math.h>
+#include <stdio.h>
+#include <mica/mica_ops.h>
+int main(void)
+{
+    const double x[] = {3, 1, 2};
+    mica_device_cost cost;
+    mica_device_cost_input in = {.rate = {30}, .power = {4}, .electricity = {0.2}, .life = {3}, .duty = {1},
+                                 .battery = {NAN}, .measured_energy = {NAN}};
+    if (mica_cost_device(&in, &cost, NULL) != MICA_OK)
+        return 1;
+    printf("%g %.4f\\n", mica_stat_median(x, 3), cost.total.v);
+    return 0;
+}
+"""
+OPS_ANSWER = "2 0.0074"
 # tests/data/cases/_common/scripted.py: after "E" this model says these pieces, the emoji as four byte tokens, and ends.
 PROMPT, ANSWER = "E", "Hi \U0001F642!"
 
@@ -37,10 +54,15 @@ def example_of(readme):
 
 
 def check_files(prefix, libdir, version):
-    wanted = {"bin": ["mica"], "include/mica": ["mica.h", "mica_tools.h", "mica_tasks.h"], "share/man/man1": ["mica.1"],
+    wanted = {"bin": ["mica"], "include/mica": ["mica.h", "mica_tools.h", "mica_tasks.h", "mica_device.h"], "share/man/man1": ["mica.1"],
               "share/mica/tasks": ["classify.json", "eval/classify.jsonl"], "share/mica/schemas": ["task.schema.json"],
               libdir: ["libmica.a", "libmica.so", "libmica.so.0", f"libmica.so.{version}", "pkgconfig/mica.pc",
                       "cmake/mica/mica-config.cmake"], "share/doc/mica": ["README.md", "LICENSE", "CHANGELOG.md"]}
+    if os.path.exists(os.path.join(prefix, "libexec", "mica", "mica-ops")):  # built with MICA_OPS
+        wanted["include/mica"].append("mica_ops.h")
+        wanted["share/mica"] = ["prices.json", "protocols/sustained.json", "adapters/README.md", "adapters/openai/driver",
+                                "adapters/common/adapter.py"]
+        wanted[libdir] += ["libmica_ops.a", "libmica_router.a", "pkgconfig/mica-ops.pc"]
     missing = [f"{folder}/{name}" for folder, names in wanted.items() for name in names
                if not os.path.exists(os.path.join(prefix, folder, name))]
     if missing:
@@ -72,6 +94,38 @@ def with_pkg_config(a, folder, lib, model):
     check_run("static library", program, model, "")
 
 
+def with_ops(a, folder, prefix, lib, model):
+    """The installed programs find their files, in a tree that was moved; and the library behind mica_ops.h can be linked."""
+    if not os.path.exists(os.path.join(prefix, "libexec", "mica", "mica-ops")):
+        return print("mica-ops: not built")
+    moved = os.path.join(folder, "moved")
+    shutil.copytree(prefix, moved, symlinks=True)
+    mica = os.path.join(moved, "bin", "mica")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("MICA_")}
+    environment.update(XDG_DATA_HOME=os.path.join(folder, "data"), XDG_CACHE_HOME=os.path.join(folder, "cache"))
+    said = run(mica, "cost", "--watts", "4", "--tok-s", "30", "--json", env=environment)
+    if '"prices_date"' not in said or "gpt-4o-mini" not in said:
+        sys.exit(f"the installed mica cost does not find its prices: {said}")
+    bench = [mica, "bench", "-m", model, "--protocol", "smoke", "--db", os.path.join(folder, "bench.db")]
+    done = subprocess.run([*bench, "--runtime", "mediapipe"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
+                          universal_newlines=True)
+    if done.returncode != 1 or "LLM Inference" not in done.stderr:  # the adapter was found, and says what it is about
+        sys.exit(f"the installed mica bench and an adapter: status {done.returncode}, {done.stderr}")
+    made = [os.path.join(at, name) for at, folders, names in os.walk(moved) for name in folders + names if name == "__pycache__"]
+    if made:
+        sys.exit(f"an adapter wrote into the installed tree: {made}")
+    source, program = os.path.join(folder, "ops.c"), os.path.join(folder, "ops")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(OPS_EXAMPLE)
+    flags = run("pkg-config", "--cflags", "--libs", "mica-ops",
+                env=dict(os.environ, PKG_CONFIG_PATH=os.path.join(moved, a.libdir, "pkgconfig"))).split()
+    run(a.cc, "-std=c11", "-Wall", "-Wextra", "-Werror", source, "-o", program, *flags)
+    said = run(program).strip()
+    if said != OPS_ANSWER:
+        sys.exit(f"mica-ops: the example said {said!r}, not {OPS_ANSWER!r}")
+    print(f"mica-ops: {said}")
+
+
 def with_find_package(a, folder, prefix, lib, model):
     major_minor = ".".join(a.version.split(".")[:2])
     with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as f:
@@ -98,6 +152,7 @@ def main():
         lib = os.path.join(prefix, a.libdir)
         with_pkg_config(a, folder, lib, model)
         with_find_package(a, folder, prefix, lib, model)
+        with_ops(a, folder, prefix, lib, model)
     finally:
         shutil.rmtree(folder)
 

@@ -15,10 +15,13 @@ ALLOWED["session"].add("device")
 ALLOWED["serve"].add("device")
 # Measuring stands on the public interface, and on kernels and files for the roofline.
 ALLOWED["router"] = {"base", "device"}
+ALLOWED["pull"] = {"base"}
 ALLOWED["bench"] = {"base", "device", "quant", "kern", "model", "router"}
+ALLOWED["convert"] = {"base", "quant", "kern", "model"}
 ALLOWED["serve"].add("router")
 PUBLIC = ("mica/mica.h", "mica/mica_tools.h", "mica/mica_tasks.h", "mica/mica_ops.h",
-          "mica/mica_device.h", "mica/mica_router.h", "mica/mica_governor.h", "mica/mica_telemetry.h")
+          "mica/mica_device.h", "mica/mica_router.h", "mica/mica_governor.h", "mica/mica_telemetry.h", "mica/mica_receipt.h",
+          "mica/mica_memory.h")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 
 

@@ -59,6 +59,8 @@ typedef enum mica_status {
     MICA_BAD_TEXT = 10,        /* text is not valid UTF-8 (or JSON where JSON is expected); `position` is the byte offset */
     MICA_OVER_BUDGET = 11,     /* the memory plan exceeds the limit given; the message has both numbers */
     MICA_BAD_KERNELS = 12,     /* a kernel set is unknown, cannot run on this CPU, or failed its self-check */
+    MICA_REFUSED = 13,         /* a condition that the caller requires does not hold; the message has both (mica_receipt.h) */
+    MICA_TOO_HOT = 14,         /* the governor's policy refuses a reply of this length while the device is so hot */
 } mica_status;
 
 typedef struct mica_error {
@@ -88,6 +90,9 @@ typedef struct mica_model_options {
     /** Receives one-line warnings about the file (an unused tensor, a special id outside the vocabulary). May be NULL. */
     void (*on_warning)(void *user, const char *message);
     void *user;
+    /** Reads all of the file and keeps it in memory (mlock). Where the system does not allow that, a warning says why, and the
+     * model works as without; mica_model_info.locked tells. */
+    bool lock;
 } mica_model_options;
 
 MICA_API mica_model_options mica_model_options_default(void);
@@ -122,6 +127,7 @@ typedef struct mica_model_info {
     bool add_bos, has_chat_template;
     const char *chat_template; /* "" if none */
     double load_ms;            /* wall time of mica_model_open() */
+    bool locked;               /* options.lock, and the system allowed it */
 } mica_model_info;
 
 MICA_API void mica_model_get_info(const mica_model *model, mica_model_info *info);
@@ -225,7 +231,7 @@ typedef struct mica_session_options {
     const int32_t *cpus;        /* CPUs to pin the threads to, n_threads of them; NULL: as planned */
     int32_t prefill_chunk;      /* tokens computed together in prefill; 0: 256 */
     int64_t workspace_limit;    /* bytes; 0: 256 MiB. The workspace must fit or the session is refused */
-    int64_t memory_limit;       /* bytes for KV and workspace together; 0: what the machine has available */
+    int64_t memory_limit;       /* the most that memory_budget (below) may be; 0: 70 %. In bytes: what is free now is not asked */
     mica_full_policy full_policy;
     int32_t keep_first; /* MICA_FULL_SHIFT / SUMMARISE: tokens at the start that are never dropped */
     /** Writes at most `capacity` tokens that stand for tokens[0..n) to `summary`; returns how many, or -1 to give up. */
@@ -242,7 +248,18 @@ typedef struct mica_session_options {
      * cache and a workspace for it, which the plan counts. */
     mica_model *draft_model;
     mica_kv_type kv_k, kv_v; /* of the keys and of the values; MICA_KV_F16 is the default */
+    /** What this process may take at its peak, all of it (mica_memory_plan.peak_bytes); more is refused, with what would fit:
+     * bytes, or MICA_PERCENT(1..100) of what is usable: the machine's memory, or what its control groups, the process's limits or
+     * app_limit leave of it. 0: 55 percent. docs/memory.md */
+    int64_t memory_budget;
+    int64_t app_limit; /* bytes that the system lets this app have, where only the app is told (iOS, Android); 0: not said */
+    bool constrained;  /* replies will have constraints: the plan counts what these keep */
+    /** Chooses threads and pauses between steps (mica_governor.h), as mica_session_set_threads() would; NULL: none. Borrowed until the
+     * session is freed. */
+    struct mica_governor *governor;
 } mica_session_options;
+
+#define MICA_PERCENT(p) (-(int64_t)(p))
 
 MICA_API mica_session_options mica_session_options_default(void);
 
@@ -254,6 +271,12 @@ typedef struct mica_memory_plan {
     int64_t kv_bytes;        /* KV cache, reserved when the session is made */
     int64_t workspace_bytes; /* everything else the session owns */
     int64_t total_bytes;
+    /* The peak of the process's resident memory (VmHWM), predicted: what is below, the KV cache, the workspace, and those of the
+     * model's other sessions. Within 3 percent of what is measured once the context is full (docs/memory.md). */
+    int64_t touched_bytes; /* of the weights: all but rows of an embedding matrix that no token of the text has */
+    int64_t fixed_bytes;   /* the program as it was before the model was opened, the vocabulary, the file's tables */
+    int64_t guide_bytes;   /* of constraints: the most that they keep. 0 unless the options say `constrained` */
+    int64_t peak_bytes;
 } mica_memory_plan;
 
 MICA_API mica_status mica_session_plan(const mica_model *model, const mica_session_options *options, mica_memory_plan *plan,
@@ -459,6 +482,9 @@ typedef struct mica_generate_options {
     /** The prompt's last token is taken back and chosen again among tokens that begin with its bytes, so that the reply
      * does not depend on where the prompt ended. The text that the prompt had already is not told again. */
     bool token_healing;
+    /** Batches only: the prompt is computed from its first token on, even if its beginning is in the batch's memory. For
+     * measuring: the reply is the same. */
+    bool from_nothing;
 } mica_generate_options;
 
 MICA_API mica_generate_options mica_generate_options_default(void);
@@ -514,13 +540,17 @@ typedef struct mica_batch_options {
     int32_t step_tokens;  /* the most tokens of a step, max_sessions..4096; 0: 256 or max_sessions. Fewer: steadier streams */
     int32_t n_threads;    /* these as in mica_session_options */
     const int32_t *cpus;
-    int64_t workspace_limit, memory_limit; /* for the batch and all its sessions */
+    int64_t workspace_limit; /* for the batch and all its sessions */
+    int64_t memory_limit;
     const char *sysroot;
     mica_kv_type kv_k, kv_v;
     /* Tokens of the KV memory, n_ctx or more, which all sessions share; 0: max_sessions * n_ctx, which is always enough. With
      * less, a step in which it is full takes memory from replies that came last, which compute it again when others have ended:
      * they are late, and the same. */
     int32_t kv_tokens;
+    int64_t memory_budget, app_limit; /* as in mica_session_options, for the batch and all its sessions */
+    bool constrained;
+    struct mica_governor *governor; /* as in mica_session_options */
 } mica_batch_options;
 
 MICA_API mica_batch_options mica_batch_options_default(void);

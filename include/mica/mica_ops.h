@@ -340,7 +340,7 @@ typedef struct mica_bench_progress {
     const char *note;  /* what is waited for; "" */
     int32_t at, n;     /* phase `at` of n */
     double done;       /* of the phase, 0..1 */
-    double tps;        /* decode rate of the last reply; NAN */
+    double tps;        /* decode rate: of the last second while a reply is made, of all of it at its end; NAN */
 } mica_bench_progress;
 
 typedef struct mica_bench_options {

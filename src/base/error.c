@@ -53,6 +53,8 @@ const char *mica_status_name(mica_status status)
         [MICA_BAD_TEXT] = "MICA_BAD_TEXT",
         [MICA_OVER_BUDGET] = "MICA_OVER_BUDGET",
         [MICA_BAD_KERNELS] = "MICA_BAD_KERNELS",
+        [MICA_REFUSED] = "MICA_REFUSED",
+        [MICA_TOO_HOT] = "MICA_TOO_HOT",
     };
     size_t i = (size_t)status;
     return i < sizeof names / sizeof *names && names[i] ? names[i] : "unknown status";

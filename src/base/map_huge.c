@@ -106,6 +106,13 @@ bool mica_map_prefer_huge(int fd, off_t offset, void *base, size_t bytes)
     return huge;
 }
 
+void mica_memory_collapse(void *memory, size_t bytes)
+{
+    enum { COLLAPSE = 25 }; /* MADV_COLLAPSE */
+    if (bytes >= LEAST && madvise(memory, bytes, MADV_HUGEPAGE) == 0)
+        (void)madvise(memory, bytes, COLLAPSE); /* else the kernel's own thread does it in time */
+}
+
 void mica_map_prefer_small(const void *data, size_t length)
 {
     uintptr_t from = ((uintptr_t)data + HUGE - 1) / HUGE * HUGE, to = ((uintptr_t)data + length) / HUGE * HUGE;
@@ -122,6 +129,8 @@ bool mica_map_prefer_huge(int fd, off_t offset, void *base, size_t bytes)
     (void)fd, (void)offset, (void)base, (void)bytes;
     return false;
 }
+
+void mica_memory_collapse(void *memory, size_t bytes) { (void)memory, (void)bytes; }
 
 void mica_map_prefer_small(const void *data, size_t length) { (void)data, (void)length; }
 #endif

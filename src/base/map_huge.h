@@ -15,6 +15,9 @@ void *mica_map_place(int fd, off_t offset, size_t bytes);
     ask for a range beforehand (POSIX_MADV_WILLNEED) would only bring it in small ones. */
 bool mica_map_prefer_huge(int fd, off_t offset, void *base, size_t bytes);
 
+/** Brings used anonymous memory into huge pages, at once where the kernel can (Linux 6.1). Untouched parts become resident. */
+void mica_memory_collapse(void *memory, size_t bytes);
+
 /** Small pages again for data[0..length): of a matrix from which single rows are read, each would bring 2 MiB into memory. */
 void mica_map_prefer_small(const void *data, size_t length);
 

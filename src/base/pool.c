@@ -253,7 +253,7 @@ static void set_places(mica_pool *pool, int n_threads, const int *cpus)
 
 static mica_pool *pool_alloc(int n_threads, const int *cpus)
 {
-    mica_pool *pool = aligned_alloc(LINE, sizeof *pool);
+    mica_pool *pool = mica_new_aligned(LINE, sizeof *pool);
     if (!pool)
         return NULL;
     memset(pool, 0, sizeof *pool);

@@ -9,7 +9,8 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 typedef struct mica_rng {
     uint64_t state[4];
@@ -53,11 +54,11 @@ static inline double mica_rng_unit(mica_rng *rng) { return (double)(mica_rng_nex
 static inline bool mica_rng_fresh_seed(int64_t *seed)
 {
     uint64_t bits;
-    ssize_t got;
+    long got;
     do
-        got = getrandom(&bits, sizeof bits, 0);
+        got = syscall(SYS_getrandom, &bits, sizeof bits, 0); /* Android has the function only since API level 28 */
     while (got < 0 && errno == EINTR);
-    if (got != (ssize_t)sizeof bits)
+    if (got != (long)sizeof bits)
         return false;
     *seed = (int64_t)(bits >> 11);
     return true;

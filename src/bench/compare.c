@@ -199,7 +199,7 @@ mica_status mica_compare_live(const mica_compare_options *options, mica_comparis
         if (!status)
             status = measure(&l, 1 - first, (uint64_t)i);
         if (options->on_round)
-            options->on_round(options->user, i + 1, options->rounds);
+            options->on_round(options->user, i + 1, options->rounds, out);
     }
     if (!status)
         status = mica_compare_judge(out, &options->ratio, err);

@@ -34,7 +34,8 @@ typedef struct mica_compare_options {
     int32_t long_prompt, short_prompt, reply; /* tokens; 512, 32, 64 */
     mica_adapter_options adapter_options;
     mica_ratio_options ratio;
-    void (*on_round)(void *user, int32_t done, int32_t rounds);
+    /* After each round; `so_far` has its values, without ratios. May be NULL */
+    void (*on_round)(void *user, int32_t done, int32_t rounds, const mica_comparison *so_far);
     void *user;
 } mica_compare_options;
 

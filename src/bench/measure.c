@@ -9,17 +9,20 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "bench/build_id.h"
 #include "bench/host.h"
-#include "bench/pagecache.h"
+#include "device/pagecache.h"
 #include "bench/procmem.h"
 #include "bench/samples.h"
 #include "bench/sensors.h"
 #include "bench/summary.h"
 #include "bench/words.h"
+#include "mica/mica_device.h"
 #include "mica/mica_ops.h"
 
 enum { EMPTY_REPLIES = 20 }; /* so many replies without two tokens in a row, and the decode phase gives up */
 #define FLUSH_S 10.0         /* between writes of samples to the store */
+#define TICK_NS 250000000    /* between progress calls within a reply: too few to be felt */
 
 typedef struct run {
     const mica_measure_options *options;
@@ -29,7 +32,9 @@ typedef struct run {
     mica_sampler_thread *sampler;
     mica_adapter_reply reply;
     uint64_t seed; /* of the next prompt */
-    int64_t flushed_ns;
+    int64_t flushed_ns, ticked_ns;
+    const mica_phase *decode; /* while it runs */
+    double decoded_s;         /* in it, of the replies that are done */
     mica_measure_progress progress;
     char fault[16];
     mica_error *err;
@@ -47,6 +52,43 @@ static bool stopped(const run *r)
 {
     const mica_adapter_options *o = &r->options->adapter_options;
     return o->stop && o->stop(o->user);
+}
+
+/* How far the decode phase is, `seconds` of decoding into a reply: it ends with a whole one. */
+static double decode_done(const run *r, double seconds)
+{
+    const mica_phase *phase = r->decode;
+    double reply_s = seconds * (phase->reply - 1) / (double)(r->reply.n_events - 1);
+    double replies = ceil((phase->min_s - r->decoded_s) / reply_s);
+    return (r->decoded_s + seconds) / (r->decoded_s + fmax(replies, 1.0) * reply_s);
+}
+
+/* The rate of the last second of a reply under way, and how far the phase is with it. */
+static void tick(run *r)
+{
+    const mica_adapter_reply *y = &r->reply;
+    size_t last = y->n_events, first = last;
+    int64_t now_ns = mica_now_ns();
+    if (!r->options->on_progress || now_ns - r->ticked_ns < TICK_NS)
+        return;
+    r->ticked_ns = now_ns;
+    while (first > 1 && y->token_ns[last - 1] - y->token_ns[first - 1] < 1000000000)
+        first--;
+    double seconds = first < last && first > 0 ? (double)(y->token_ns[last - 1] - y->token_ns[first - 1]) / 1e9 : 0.0;
+    if (r->decode && r->adapter->hello.exact && seconds > 0.0) {
+        r->progress.tps = (double)(last - first) / seconds;
+        tell(r, decode_done(r, (double)(y->token_ns[last - 1] - y->token_ns[0]) / 1e9), "");
+    } else {
+        tell(r, r->progress.done, r->progress.note);
+    }
+}
+
+/* What adapters ask while they wait, and after each token. */
+static bool on_stop(void *user)
+{
+    run *r = user;
+    tick(r);
+    return stopped(r);
 }
 
 static void set(run *r, const char *name, json_t *value)
@@ -196,6 +238,7 @@ static mica_status run_cooldown(run *r, const mica_phase *phase)
         if (state != MICA_COOLDOWN_WAIT) {
             set(r, "cooldown",
                 json_pack("{s:s, s:s, s:f}", "state", mica_cooldown_state_name(state), "why", c.why, "waited_s", waited_s));
+            r->progress.note = ""; /* it was c.why */
             return store ? mica_store_keep_zones(store, key, &c, r->err) : MICA_OK;
         }
         if (!pause_s(r, c.rules.poll_s))
@@ -270,15 +313,15 @@ static mica_status run_repeats(run *r, const mica_phase *phase)
 
 static mica_status run_decode(run *r, const mica_phase *phase)
 {
-    double decoded_s = 0.0;
     int empty = 0;
     int64_t start_ns = mica_now_ns();
     mica_status status = MICA_OK;
-    while (!status && decoded_s < phase->min_s && (double)(mica_now_ns() - start_ns) < phase->max_s * 1e9) {
-        tell(r, decoded_s / phase->min_s, "");
+    r->decode = phase;
+    while (!status && r->decoded_s < phase->min_s && (double)(mica_now_ns() - start_ns) < phase->max_s * 1e9) {
+        tell(r, r->decoded_s / phase->min_s, "");
         status = one_reply(r, phase);
         double seconds = status ? 0.0 : decode_s_of(&r->reply);
-        decoded_s += seconds;
+        r->decoded_s += seconds;
         empty = seconds > 0.0 ? 0 : empty + 1;
         r->progress.tps = seconds > 0.0 ? (double)(r->reply.gen_n - 1) / seconds : r->progress.tps;
         if (!status && empty == EMPTY_REPLIES)
@@ -286,6 +329,7 @@ static mica_status run_decode(run *r, const mica_phase *phase)
                                        "%s ended %d replies in a row before their second token: there is no decode rate",
                                        r->adapter->hello.runtime, EMPTY_REPLIES);
     }
+    r->decode = NULL;
     return status;
 }
 
@@ -360,9 +404,12 @@ static mica_status run_phases(run *r)
 static mica_status open_adapter(run *r)
 {
     const mica_measure_options *o = r->options;
+    mica_adapter_options own = o->adapter_options;
+    own.stop = on_stop;
+    own.user = r;
     mica_status status = strcmp(o->adapter, "mica") == 0
-                             ? mica_adapter_mica_open(&o->adapter_options, &r->adapter, r->err)
-                             : mica_adapter_proc_open(o->adapter, &o->adapter_options, &r->adapter, r->fault, r->err);
+                             ? mica_adapter_mica_open(&own, &r->adapter, r->err)
+                             : mica_adapter_proc_open(o->adapter, &own, &r->adapter, r->fault, r->err);
     if (status)
         return status;
     const mica_adapter_hello *h = &r->adapter->hello;
@@ -393,10 +440,23 @@ static mica_status describe_model(run *r)
     return status == MICA_CANCELLED ? status : MICA_OK;
 }
 
+/* Whether the system is in its power saver: true, false, or null where nothing tells. */
+static json_t *read_power_save(const char *sysroot)
+{
+    mica_device_options options = mica_device_options_default();
+    mica_device_state state = {.power_save = MICA_UNKNOWN};
+    mica_device *device = NULL;
+    options.sysroot = sysroot;
+    if (mica_device_open(&options, &device, NULL) || mica_device_read(device, &state, NULL))
+        state.power_save = MICA_UNKNOWN;
+    mica_device_close(device);
+    return state.power_save == MICA_UNKNOWN ? json_null() : json_boolean(state.power_save == MICA_YES);
+}
+
 static mica_status begin(run *r)
 {
     const mica_measure_options *o = r->options;
-    char created[32];
+    char created[32], build[65];
     time_t now = time(NULL);
     struct tm utc;
     gmtime_r(&now, &utc);
@@ -409,9 +469,12 @@ static mica_status begin(run *r)
     set(r, "created_unix", json_integer((json_int_t)now));
     set(r, "state", json_string("running"));
     set(r, "name", json_string(r->progress.name)); /* the runtime tells its own in hello */
-    set(r, "harness", json_pack("{s:s, s:i}", "mica", mica_version(), "numerics", mica_numerics_version()));
+    set(r, "harness",
+        json_pack("{s:s, s:s?, s:i}", "mica", mica_version(), "build", mica_build_id(build) ? build : NULL, "numerics",
+                  mica_numerics_version()));
     set(r, "backend", json_string(o->backend));
     set(r, "machine", mica_host_describe(o->sysroot));
+    set(r, "power_save", read_power_save(o->sysroot));
     set(r, "protocol", json_incref(r->protocol->source));
     set(r, "loads", json_array());
     set(r, "conditions", o->conditions ? json_deep_copy(o->conditions) : json_null());

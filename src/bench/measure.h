@@ -19,7 +19,7 @@ typedef struct mica_measure_progress {
     const char *note;  /* "x86_pkg_temp#0 has 61.0 C"; "" */
     int32_t at, n;     /* phase `at` of n */
     double done;       /* of the phase, 0..1 */
-    double tps;        /* decode rate of the last reply; NAN */
+    double tps;        /* decode rate: of the last second while a reply is made, of all of it at its end; NAN */
 } mica_measure_progress;
 
 typedef struct mica_measure_options {
@@ -33,7 +33,7 @@ typedef struct mica_measure_options {
     const char *sysroot;
     const json_t *conditions; /* what no sensor tells, from the user: an object; NULL: not asked */
     bool no_hash;             /* do not compute the model's SHA-256 */
-    void (*on_progress)(void *user, const mica_measure_progress *progress);
+    void (*on_progress)(void *user, const mica_measure_progress *progress); /* a few times a second at most */
     void *progress_user;
 } mica_measure_options;
 

@@ -138,10 +138,13 @@ mica_status mica_unpack_ints(const void *bytes, size_t length, int64_t **values,
 {
     uint8_t *plain;
     size_t size;
+    *values = NULL;
     mica_status status = expand(bytes, length, MICA_SERIES_MAX * VARINT, &plain, &size, err);
     if (status)
         return status;
     status = read_ints(plain, size, values, n, err);
+    if (status)
+        *values = NULL; /* of a damaged series nothing is left to be freed */
     free(plain);
     return status;
 }

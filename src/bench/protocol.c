@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
+#include "bench/json_file.h"
 
 /* ---- Members ---- */
 
@@ -204,32 +204,30 @@ static mica_status read_root(const json_t *root, mica_protocol *out, mica_error 
     return r.status ? r.status : check_order(out, err);
 }
 
-mica_status mica_protocol_read(const char *json, size_t length, mica_protocol *out, mica_error *err)
+/* Takes the object over. */
+static mica_status take(json_t *root, mica_protocol *out, mica_error *err)
 {
-    json_error_t reason;
-    memset(out, 0, sizeof *out);
-    json_t *root = json_loadb(json, length, JSON_REJECT_DUPLICATES, &reason);
-    if (!root)
-        return mica_fail_at(err, MICA_BAD_TEXT, reason.position, "the protocol is not JSON: line %d, column %d: %.200s",
-                            reason.line, reason.column, reason.text);
-    mica_status status =
-        json_is_object(root) ? read_root(root, out, err) : mica_fail(err, MICA_BAD_TEXT, "the protocol is no JSON object");
+    mica_status status = read_root(root, out, err);
     out->source = root;
     if (status)
         mica_protocol_free(out);
     return status;
 }
 
+mica_status mica_protocol_read(const char *json, size_t length, mica_protocol *out, mica_error *err)
+{
+    json_t *root;
+    memset(out, 0, sizeof *out);
+    mica_status status = mica_json_read("the protocol", json, length, &root, err);
+    return status ? status : take(root, out, err);
+}
+
 mica_status mica_protocol_open(const char *path, mica_protocol *out, mica_error *err)
 {
-    mica_map map;
+    json_t *root;
     memset(out, 0, sizeof *out);
-    mica_status status = mica_map_open(path, &map, err);
-    if (status)
-        return status;
-    status = mica_protocol_read((const char *)map.data, map.length, out, err);
-    mica_map_close(&map);
-    return status;
+    mica_status status = mica_json_open("the protocol", path, &root, err);
+    return status ? status : take(root, out, err);
 }
 
 void mica_protocol_free(mica_protocol *p)

@@ -181,6 +181,7 @@ static const fact run_facts[] = {
     {"", "protocol", "description", 1, 0, ""},
     {"Begun", "", "created", 1, 0, ""},
     {"Measured by mica", "harness", "mica", 1, 0, ""},
+    {"Build id", "harness", "build", 1, 0, ""},
     {"Numerics", "harness", "numerics", 1, 0, ""},
     {"State", "", "state", 1, 0, ""},
     {"Reason", "", "reason", 1, 0, ""},

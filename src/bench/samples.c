@@ -92,13 +92,19 @@ static void add_rest(const mica_sensors *m, json_t *sample)
     if (*m->battery)
         json_object_set_new(sample, "battery", json_string(m->battery));
     set_real(sample, "battery_percent", m->battery_percent);
+    set_real(sample, "battery_w", m->battery_w);
+    set_real(sample, "battery_j", m->battery_j);
+    set_real(sample, "battery_as", m->battery_as);
+    set_real(sample, "battery_v", m->battery_v);
     if (m->n_energy == 0)
         return;
-    json_t *counters = json_array(), *ranges = json_array();
+    json_t *counters = json_array(), *ranges = json_array(), *names = json_array();
     for (int i = 0; i < m->n_energy; i++) {
         json_array_append_new(counters, json_integer(m->energy_uj[i]));
         json_array_append_new(ranges, json_integer(m->energy_range_uj[i]));
+        json_array_append_new(names, json_string(m->energy_name[i]));
     }
+    json_object_set_new(sample, "energy_domains", names);
     json_object_set_new(sample, "energy_uj", counters);
     json_object_set_new(sample, "energy_range_uj", ranges);
 }

@@ -2,8 +2,8 @@
  * wakes, reads (well below a millisecond) and sleeps. Owns the thread and the samples.
  *
  * A sample is a JSON object: t_ns, cpu_busy (CPUs), cpu_process, cpu_other (what neither the process nor we took), rss_bytes,
- * and of temp_c, mhz, cooling, psi, swap_pages, battery, battery_percent, energy_uj those that the machine tells. Members may
- * be added; readers pass over what they do not know. Called by measure.c. */
+ * and of temp_c, mhz, cooling, psi, swap_pages, battery, battery_percent, energy_uj (with energy_range_uj and energy_domains), battery_w,
+ * battery_j, battery_as, battery_v those that the machine tells. Members may be added; readers pass over what they do not know. Called by measure.c. */
 #ifndef MICA_BENCH_SAMPLES_H
 #define MICA_BENCH_SAMPLES_H
 #include <jansson.h>

@@ -1,11 +1,22 @@
 #include "bench/slo.h"
 
-#include <stdio.h>
 #include <string.h>
+
+#include "bench/json_file.h"
 
 static bool is_number_or_absent(const json_t *value)
 {
     return !value || json_is_number(value);
+}
+
+mica_status mica_slo_open(const char *path, json_t **slo, mica_error *err)
+{
+    mica_status status = mica_json_open("the limits", path, slo, err);
+    if (!status && (status = mica_slo_check(*slo, err))) {
+        json_decref(*slo);
+        *slo = NULL;
+    }
+    return status;
 }
 
 mica_status mica_slo_check(const json_t *slo, mica_error *err)
@@ -27,13 +38,6 @@ mica_status mica_slo_check(const json_t *slo, mica_error *err)
     return MICA_OK;
 }
 
-static void tell(json_t *broken, const char *metric, double value, const char *side, double limit)
-{
-    char text[200];
-    snprintf(text, sizeof text, "%.60s is %.6g, %s %.6g", metric, value, side, limit);
-    json_array_append_new(broken, json_string(text));
-}
-
 bool mica_slo_judge(const json_t *slo, const json_t *summary, json_t *broken)
 {
     size_t i, before = json_array_size(broken);
@@ -44,14 +48,12 @@ bool mica_slo_judge(const json_t *slo, const json_t *summary, json_t *broken)
         const json_t *low = json_object_get(limit, "min"), *high = json_object_get(limit, "max");
         const json_t *value = json_object_get(summary, metric);
         double x = json_number_value(value);
-        char text[200];
-        snprintf(text, sizeof text, "%.60s is not known", metric);
         if (!json_is_number(value))
-            json_array_append_new(broken, json_string(text));
+            mica_json_say(broken, "%.60s is not known", metric);
         else if (low && x < json_number_value(low))
-            tell(broken, metric, x, "below", json_number_value(low));
+            mica_json_say(broken, "%.60s is %.6g, below %.6g", metric, x, json_number_value(low));
         else if (high && x > json_number_value(high))
-            tell(broken, metric, x, "above", json_number_value(high));
+            mica_json_say(broken, "%.60s is %.6g, above %.6g", metric, x, json_number_value(high));
     }
     return json_array_size(broken) == before;
 }

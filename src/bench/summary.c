@@ -2,13 +2,14 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "bench/json_file.h"
 #include "bench/protocol.h"
+#include "bench/sample_energy.h"
 #include "mica/mica_ops.h"
 
 typedef struct work {
@@ -31,17 +32,6 @@ static void set_bytes(json_t *object, const char *name, const json_t *value)
 {
     bool known = json_is_integer(value) && json_integer_value(value) >= 0;
     json_object_set_new(object, name, known ? json_integer(json_integer_value(value)) : json_null());
-}
-
-static void say(json_t *list, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void say(json_t *list, const char *format, ...)
-{
-    char text[400];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    json_array_append_new(list, json_string(text));
 }
 
 /* ---- Joining ---- */
@@ -137,9 +127,11 @@ static mica_status sum_ttft(work *w, const mica_phase *phase)
     mica_stat_sort(ms, n);
     set_ttft(w, phase->name, phase->prompt, ms, n, mica_stat_median(tps, n));
     if (cached > 0)
-        say(w->flags, "%zu prompts of %d tokens came from a cache in part; their times do not count", cached, phase->prompt);
+        mica_json_say(w->flags, "%zu prompts of %d tokens came from a cache in part; their times do not count", cached,
+                      phase->prompt);
     if (n == 0 && cached > 0)
-        say(w->problems, "every prompt of %d tokens came from a cache: there is no time to first token", phase->prompt);
+        mica_json_say(w->problems, "every prompt of %d tokens came from a cache: there is no time to first token",
+                      phase->prompt);
     free(ms);
     free(tps);
     return MICA_OK;
@@ -156,10 +148,10 @@ static mica_status sum_ttfts(work *w)
     }
     double ratio = w->ttft_longest / w->ttft_shortest;
     if (w->prompt_longest > w->prompt_shortest && isfinite(ratio) && ratio < w->protocol.ttft_ratio)
-        say(w->problems,
-            "the time to first token after %d tokens is %.2f times that after %d, less than %.2f: something is cached, or it "
-            "is not measured",
-            w->prompt_longest, ratio, w->prompt_shortest, w->protocol.ttft_ratio);
+        mica_json_say(w->problems,
+                      "the time to first token after %d tokens is %.2f times that after %d, less than %.2f: something is "
+                      "cached, or it is not measured",
+                      w->prompt_longest, ratio, w->prompt_shortest, w->protocol.ttft_ratio);
     return MICA_OK;
 }
 
@@ -178,7 +170,7 @@ static void set_throttle(work *w, const int64_t *times, size_t n)
         depth = 100.0 * c->depth;
         step = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "start_s", c->start_s, "end_s", c->end_s, "before_tps",
                          c->before_tps, "after_tps", c->after_tps, "depth_pct", depth, "confidence", c->confidence);
-        say(w->flags, "throttled: %.1f %% slower from %.0f s of decoding on", depth, c->start_s);
+        mica_json_say(w->flags, "throttled: %.1f %% slower from %.0f s of decoding on", depth, c->start_s);
     }
     json_object_set_new(w->out, "throttle", step);
     set_real(w->out, "throttle_depth_pct", depth);
@@ -198,9 +190,10 @@ static void set_decode(work *w, const mica_run_figures *f, size_t n, bool exact)
     set_real(w->out, "itl_max_ms", exact ? f->itl_max_ms : NAN);
     json_object_set_new(w->out, "percentile_rule", json_string(MICA_STAT_PERCENTILE_RULE));
     if (n > 0 && f->few_tokens)
-        say(w->flags, "too few tokens for a decode rate: %zu, at least %d are wanted", n, MICA_RUN_MIN_TOKENS);
+        mica_json_say(w->flags, "too few tokens for a decode rate: %zu, at least %d are wanted", n, MICA_RUN_MIN_TOKENS);
     if (!exact)
-        say(w->flags, "the runtime's events are not tokens: rates come from its own count, times of single tokens are unknown");
+        mica_json_say(w->flags,
+                      "the runtime's events are not tokens: rates come from its own count, times of single tokens are unknown");
 }
 
 static mica_status sum_decode(work *w)
@@ -225,7 +218,7 @@ static mica_status sum_decode(work *w)
         set_decode(w, &f, n, exact);
         set_throttle(w, times, n);
         if (phase && !(f.decode_s >= phase->min_s))
-            say(w->flags, "decoded for %.1f s of %.1f s", n > 0 ? f.decode_s : 0.0, phase->min_s);
+            mica_json_say(w->flags, "decoded for %.1f s of %.1f s", n > 0 ? f.decode_s : 0.0, phase->min_s);
     }
     free(times);
     return status;
@@ -251,23 +244,8 @@ static bool decode_span(const work *w, int64_t *from, int64_t *to)
     return any;
 }
 
-double mica_summary_joules(const json_t *a, const json_t *b)
-{
-    const json_t *before = json_object_get(a, "energy_uj"), *after = json_object_get(b, "energy_uj");
-    const json_t *ranges = json_object_get(b, "energy_range_uj");
-    double sum = 0.0;
-    if (json_array_size(before) == 0 || json_array_size(before) != json_array_size(after))
-        return NAN;
-    for (size_t i = 0; i < json_array_size(after); i++) {
-        double d = json_number_value(json_array_get(after, i)) - json_number_value(json_array_get(before, i));
-        d += d < 0.0 ? json_number_value(json_array_get(ranges, i)) : 0.0;
-        sum += d >= 0.0 ? d : NAN;
-    }
-    return sum / 1e6;
-}
-
 typedef struct machine_sums {
-    double other, other_s, joules; /* CPU seconds of others in so many seconds; joules NAN: not known */
+    double other, other_s; /* CPU seconds of others in so many seconds */
     double hottest;
     int64_t swap_first, swap_last;
     char battery[16];
@@ -294,7 +272,6 @@ static void sum_sample(machine_sums *m, const json_t *before, const json_t *samp
         m->hottest = json_number_value(value);
     if (battery && !*m->battery)
         snprintf(m->battery, sizeof m->battery, "%s", battery);
-    m->joules += before ? mica_summary_joules(before, sample) : 0.0;
 }
 
 /* Tokens of the decode phase handed over in (from, to]; of a runtime whose events are no tokens, in the proportion of its
@@ -315,22 +292,23 @@ static double tokens_between(const work *w, int64_t from, int64_t to)
 }
 
 /* Between the first and the last sample of the phase: energy and tokens of the same time. */
-static void set_energy(work *w, const machine_sums *m, int64_t from, int64_t to)
+static void set_energy(work *w, int64_t from, int64_t to)
 {
-    double tokens = tokens_between(w, from, to), seconds = (double)(to - from) / 1e9;
-    bool known = isfinite(m->joules) && m->joules > 0.0 && seconds > 0.0 && tokens > 0.0;
-    set_real(w->out, "energy_wh_per_1k", known ? mica_wh_of_joules((mica_joules){m->joules}).v * 1000.0 / tokens : NAN);
-    set_real(w->out, "power_w", known ? m->joules / seconds : NAN);
-    json_object_set_new(
-        w->out, "energy_source",
-        known ? json_string("RAPL, processor packages of the whole machine; memory, board and supply are not in it")
-              : json_null());
+    mica_sample_energy e;
+    mica_sample_energy_of(w->record->samples, from, to, &e);
+    double tokens = tokens_between(w, e.first_ns, e.last_ns), seconds = (double)(e.last_ns - e.first_ns) / 1e9;
+    bool known = isfinite(e.joules) && e.joules > 0.0 && seconds > 0.0 && tokens > 0.0;
+    set_real(w->out, "energy_wh_per_1k", known ? mica_wh_of_joules((mica_joules){e.joules}).v * 1000.0 / tokens : NAN);
+    set_real(w->out, "power_w", known ? e.joules / seconds : NAN);
+    json_object_set_new(w->out, "energy_source", known ? json_string(e.source) : json_null());
+    if (known && isfinite(e.error)) /* summaries of before it was told stay as they were */
+        set_real(w->out, "energy_error_pct", 100.0 * e.error);
 }
 
 static void sum_machine(work *w)
 {
     machine_sums m = {.hottest = NAN, .swap_first = -1, .swap_last = -1};
-    int64_t from = 0, to = 0, first = 0, last = 0;
+    int64_t from = 0, to = 0;
     const json_t *before = NULL;
     json_t *sample;
     size_t i;
@@ -341,20 +319,18 @@ static void sum_machine(work *w)
         if (!span || t < from || t > to)
             continue;
         sum_sample(&m, before, sample);
-        first = before ? first : t;
-        last = t;
         before = sample;
     }
-    set_energy(w, &m, first, last);
+    set_energy(w, span ? from : INT64_MAX, span ? to : INT64_MIN);
     double other = m.other_s > 0.0 ? m.other / m.other_s : NAN;
     set_real(w->out, "other_cpu", other);
     set_real(w->out, "hottest_c", m.hottest);
     if (other > 0.05)
-        say(w->flags, "other processes took %.0f %% of a CPU", 100.0 * other);
+        mica_json_say(w->flags, "other processes took %.0f %% of a CPU", 100.0 * other);
     if (m.swap_last > m.swap_first)
-        say(w->flags, "the machine swapped %" PRId64 " pages", m.swap_last - m.swap_first);
+        mica_json_say(w->flags, "the machine swapped %" PRId64 " pages", m.swap_last - m.swap_first);
     if (*m.battery && strcmp(m.battery, "Discharging") != 0 && strcmp(m.battery, "Full") != 0)
-        say(w->flags, "the battery was in the state %s", m.battery);
+        mica_json_say(w->flags, "the battery was in the state %s", m.battery);
 }
 
 /* ---- What the head says ---- */
@@ -372,10 +348,10 @@ static void sum_loads(work *w)
         const json_t *resident = json_object_get(load, "resident_before");
         bool cold = cache && strcmp(cache, "cold") == 0;
         if (cold && json_is_number(resident) && json_number_value(resident) > 0.01)
-            say(w->flags, "%.0f %% of the model's file stayed in memory: the cold load was not cold",
-                100.0 * json_number_value(resident));
+            mica_json_say(w->flags, "%.0f %% of the model's file stayed in memory: the cold load was not cold",
+                          100.0 * json_number_value(resident));
         if (cold && !json_is_number(resident))
-            say(w->flags, "the model's file could not be dropped from memory: the cold load was not cold");
+            mica_json_say(w->flags, "the model's file could not be dropped from memory: the cold load was not cold");
         set_real(w->out, cold ? "load_cold_ms" : "load_warm_ms", ms);
     }
 }
@@ -399,15 +375,17 @@ static void sum_conditions(work *w)
                  ? json_number_value(json_object_get(loaded, "bits_per_weight"))
                  : NAN);
     if (labels && *labels)
-        say(w->flags, "%s", labels);
+        mica_json_say(w->flags, "%s", labels);
     if (cooldown && strcmp(cooldown, "timeout") == 0)
-        say(w->flags, "hot at the start: %s", cool_why ? cool_why : "");
+        mica_json_say(w->flags, "hot at the start: %s", cool_why ? cool_why : "");
     if (cooldown && strcmp(cooldown, "blind") == 0)
-        say(w->flags, "%s", cool_why ? cool_why : "");
+        mica_json_say(w->flags, "%s", cool_why ? cool_why : "");
     if (!sustained)
-        say(w->flags, "not sustained figures: the protocol %s: %s", w->protocol.name, missing);
+        mica_json_say(w->flags, "not sustained figures: the protocol %s: %s", w->protocol.name, missing);
+    if (json_is_true(json_object_get(head, "power_save")))
+        mica_json_say(w->flags, "the system was in its power saver");
     if (json_is_true(json_object_get(head, "fallback")))
-        say(w->flags, "not the backend that was asked for");
+        mica_json_say(w->flags, "not the backend that was asked for");
     json_object_set_new(w->out, "sustained",
                         json_boolean(sustained && json_object_get(w->out, "steady_tps") &&
                                      json_is_number(json_object_get(w->out, "steady_tps"))));
@@ -426,9 +404,9 @@ static void sum_roofline(work *w)
     double part = known ? 100.0 * mica_roofline_implied(bytes, json_number_value(rate)) / bandwidth : NAN;
     set_real(w->out, "roofline_pct", part);
     if (part > 100.0)
-        say(w->flags,
-            "decode was faster than the read bandwidth measured after it allows: the machine was busy then, or a cache "
-            "holds the weights");
+        mica_json_say(w->flags,
+                      "decode was faster than the read bandwidth measured after it allows: the machine was busy then, or a "
+                      "cache holds the weights");
 }
 
 /* ---- The whole ---- */
@@ -493,10 +471,9 @@ static bool same_value(const json_t *a, const json_t *b, int depth)
 
 static void complain(json_t *complaints, const char *key, const json_t *stored, const json_t *computed)
 {
-    char text[400], *a = stored ? json_dumps(stored, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL,
-                    *b = computed ? json_dumps(computed, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;
-    snprintf(text, sizeof text, "%.60s: reported %.120s, computed %.120s", key, a ? a : "nothing", b ? b : "nothing");
-    json_array_append_new(complaints, json_string(text));
+    char *a = stored ? json_dumps(stored, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL,
+         *b = computed ? json_dumps(computed, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;
+    mica_json_say(complaints, "%.60s: reported %.120s, computed %.120s", key, a ? a : "nothing", b ? b : "nothing");
     free(a);
     free(b);
 }

@@ -17,15 +17,8 @@ mica_status mica_summary_make(const mica_record *record, json_t **summary, mica_
  * runtime whose events are no tokens, its count spread evenly over each reply. *times is yours: free(); n may be 0. */
 mica_status mica_summary_join(const mica_record *record, int64_t **times, size_t *n, mica_error *err);
 
-/** Joules between two samples of the machine, all packages together, counters that wrapped around taken into account; NAN where
- * one of them has no counters. */
-double mica_summary_joules(const json_t *before, const json_t *after);
-
 /** Compares a stored summary with one that was computed again. Differences are added to `complaints`, an array of texts;
  * numbers may differ by a part of 1e-9, which is the rounding of their text. True if there is none. */
 bool mica_summary_same(const json_t *stored, const json_t *computed, json_t *complaints);
-
-/** Joules between two samples, all packages, counters that wrapped around taken into account. NAN without counters. */
-double mica_summary_joules(const json_t *before, const json_t *after);
 
 #endif

@@ -1,21 +1,7 @@
 #include "bench/verify.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
+#include "bench/json_file.h"
 #include "bench/summary.h"
-
-static void complain(json_t *complaints, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void complain(json_t *complaints, const char *format, ...)
-{
-    char text[300];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    json_array_append_new(complaints, json_string(text));
-}
 
 /* One reply: time runs forwards, and the counts fit. */
 static void check_series(const mica_series *x, size_t i, json_t *complaints)
@@ -24,18 +10,18 @@ static void check_series(const mica_series *x, size_t i, json_t *complaints)
     for (size_t k = 0; k <= x->n; k++) {
         int64_t t = k < x->n ? x->times[k] : x->done_ns;
         if (t < before) {
-            complain(complaints, "reply %zu (%s): time runs backwards at token %zu", i, x->phase, k);
+            mica_json_say(complaints, "reply %zu (%s): time runs backwards at token %zu", i, x->phase, k);
             break;
         }
         before = t;
     }
     if (x->exact && (int64_t)x->n != x->gen_n)
-        complain(complaints, "reply %zu (%s): %zu token times, but %lld tokens", i, x->phase, x->n, (long long)x->gen_n);
+        mica_json_say(complaints, "reply %zu (%s): %zu token times, but %lld tokens", i, x->phase, x->n, (long long)x->gen_n);
     if (x->gen_n > x->n_asked)
-        complain(complaints, "reply %zu (%s): %lld tokens where %d were asked for", i, x->phase, (long long)x->gen_n,
+        mica_json_say(complaints, "reply %zu (%s): %lld tokens where %d were asked for", i, x->phase, (long long)x->gen_n,
                  x->n_asked);
     if (x->cached_n > x->prompt_n)
-        complain(complaints, "reply %zu (%s): more tokens from a cache than the prompt has", i, x->phase);
+        mica_json_say(complaints, "reply %zu (%s): more tokens from a cache than the prompt has", i, x->phase);
 }
 
 /* Replies follow one another. */
@@ -43,7 +29,7 @@ static void check_order(const mica_record *record, json_t *complaints)
 {
     for (size_t i = 1; i < record->n_series; i++)
         if (record->series[i].started_ns < record->series[i - 1].done_ns) {
-            complain(complaints, "reply %zu began before reply %zu was done", i, i - 1);
+            mica_json_say(complaints, "reply %zu began before reply %zu was done", i, i - 1);
             return;
         }
 }
@@ -57,7 +43,7 @@ static void check_samples(const mica_record *record, json_t *complaints)
     {
         json_int_t t = json_integer_value(json_object_get(sample, "t_ns"));
         if (t <= before) {
-            complain(complaints, "sample %zu of the machine is not after the one before", i);
+            mica_json_say(complaints, "sample %zu of the machine is not after the one before", i);
             return;
         }
         before = t;
@@ -72,7 +58,7 @@ mica_status mica_verify_record(const mica_record *record, json_t *complaints, mi
     check_order(record, complaints);
     check_samples(record, complaints);
     if (!record->summary) {
-        complain(complaints, "the run has no summary: it was not finished");
+        mica_json_say(complaints, "the run has no summary: it was not finished");
         return MICA_OK;
     }
     mica_error own;
@@ -80,7 +66,7 @@ mica_status mica_verify_record(const mica_record *record, json_t *complaints, mi
     if (status == MICA_OUT_OF_MEMORY)
         return mica_fail(err, status, "%s", own.message);
     if (status) { /* samples of which no figure can be computed: all reported ones are false */
-        complain(complaints, "%.280s", own.message);
+        mica_json_say(complaints, "%.280s", own.message);
         return MICA_OK;
     }
     mica_summary_same(record->summary, computed, complaints);

@@ -7,6 +7,14 @@
 
 #define MANY_PAIRS 24 /* of one configuration */
 
+/* Nodes of the trie are two to three a token; an engine with its usual rows, pairs and nodes, once for the masks and twice for
+ * the matchers of a reply, takes a few MiB. */
+size_t mica_masks_most_bytes(int32_t n_vocab)
+{
+    size_t n = (size_t)n_vocab, levels = (size_t)MICA_SLICES * MICA_TRIE_LONG_BYTES * MICA_MASK_WORDS(n) * sizeof(uint32_t);
+    return MICA_MASK_MAX_BYTES + ((size_t)12 << 20) + 3 * n * (sizeof(mica_trie_node) + 1) + n * sizeof(int32_t) + levels;
+}
+
 mica_status mica_masks_new(const mica_automaton *a, const mica_token_trie *t, mica_masks **out, mica_error *err)
 {
     mica_masks *k = mica_new_array(1, sizeof *k);

@@ -22,6 +22,8 @@ int32_t mica_token_trie_n_vocab(const mica_token_trie *t);
 /* Masks of one automaton over one vocabulary: holds the cache, which is bounded, and a lock for it. May be used from any
  * threads. */
 typedef struct mica_masks mica_masks;
+/** About the most that one constraint keeps over a vocabulary of so many tokens: its masks, its engine and the vocabulary's trie. */
+size_t mica_masks_most_bytes(int32_t n_vocab);
 mica_status mica_masks_new(const mica_automaton *a, const mica_token_trie *t, mica_masks **out, mica_error *err);
 void mica_masks_free(mica_masks *k);
 

@@ -214,7 +214,7 @@ mica_status mica_kernels_check(const mica_kernels *k, const bool *types, mica_er
 {
     mica_kernels ref;
     mica_kernels_fill_portable(&ref);
-    memory *m = aligned_alloc(64, mica_round_up(sizeof *m, 64));
+    memory *m = mica_new_aligned(64, sizeof *m);
     if (!m)
         return mica_fail_nomem(err, sizeof *m, "the kernels' self-check");
     fill_inputs(&m->in);

@@ -4,7 +4,6 @@
 
 #include "base/endian.h"
 #include "base/xxh64.h"
-#include "model/gguf_parse.h"
 
 /* Norms and biases fit, and are hashed whole: any training of the whole model moves them. Of larger tensors a few samples are
  * enough, because training a matrix moves the scale of nearly every block in it. */
@@ -24,18 +23,6 @@ static void add_str(mica_xxh64 *hash, const char *data, size_t length)
 {
     add_u64(hash, length);
     mica_xxh64_add(hash, data, length);
-}
-
-/* Bytes of a value in the file; all of it was checked to be there. */
-static uint64_t value_bytes(const mica_gguf_value *v)
-{
-    mica_gguf_kind element = v->kind == MICA_GGUF_ARRAY ? v->element : v->kind;
-    if (element != MICA_GGUF_STRING)
-        return v->count * mica_gguf_kind_bytes(element);
-    uint64_t bytes = 0;
-    for (uint64_t i = 0; i < v->count; i++)
-        mica_gguf_array_str(v, &bytes);
-    return bytes;
 }
 
 static bool begins_with(const mica_str *s, const char *prefix, size_t length)
@@ -64,7 +51,7 @@ static void add_metadata(mica_xxh64 *hash, const mica_gguf *g)
         add_str(hash, v->key.data, v->key.length);
         add_u64(hash, (uint64_t)v->kind << 32 | (v->kind == MICA_GGUF_ARRAY ? (uint64_t)v->element : 0));
         add_u64(hash, v->count);
-        mica_xxh64_add(hash, v->data, (size_t)value_bytes(v));
+        mica_xxh64_add(hash, v->data, (size_t)mica_gguf_value_bytes(v));
     }
 }
 

@@ -144,6 +144,8 @@ static void embed(const worker *w)
                              w->cs_window + (int64_t)t * h->rope_dim);
     }
     rows_done(w);
+    if (w->thread == 0)
+        mica_weights_rows_read(e->w, w->f->n);
 }
 
 /* Adds the branch to the residual stream of row t (after its own norm, where there is one), then norms it into row i of the
@@ -285,6 +287,13 @@ static void soft_cap(const worker *w, int32_t layer, int matrix, int64_t r0, int
         w->e->kern->softcap(w->e->logits + (int64_t)i * w->e->w->h.n_vocab + r0, w->e->w->h.final_softcap, r1 - r0);
 }
 
+/* Rows that are prepared stay as they are until the barrier behind their product, which this thread passes too. */
+static void observe(const worker *w, const mica_weight *m, const float *x)
+{
+    if (w->e->observe && w->thread == 0)
+        w->e->observe(w->e->observe_user, m, x, w->f->n);
+}
+
 /* ---- the model ---- */
 
 static void forward_layer(const worker *w, int32_t i)
@@ -296,16 +305,24 @@ static void forward_layer(const worker *w, int32_t i)
     const float *ffn_norm_before = i > 0 ? e->w->layers[i - 1].post_ffn_norm : NULL;
 
     add_norm(w, i > 0, ffn_norm_before, l->attn_norm, mica_act_form(&l->q) | mica_act_form(&l->k) | mica_act_form(&l->v));
+    observe(w, &l->q, w->act->f);
+    observe(w, &l->k, w->act->f);
+    observe(w, &l->v, w->act->f);
     project(w, i);
     mica_pool_barrier(e->pool);
     mica_attention(e, i, w->f->spans, w->f->n_spans, w->f->n, w->scratch);
     mica_pool_barrier(e->pool);
-    into_branch(w, &l->o, prepare_attention(w, i, &l->o));
+    const float *attention = prepare_attention(w, i, &l->o);
+    observe(w, &l->o, attention);
+    into_branch(w, &l->o, attention);
     mica_pool_barrier(e->pool);
     add_norm(w, true, l->post_attn_norm, l->ffn_norm, mica_act_form(&l->gate) | mica_act_form(&l->up));
+    observe(w, &l->gate, w->act->f);
+    observe(w, &l->up, w->act->f);
     gate_up(w, l);
     mica_pool_barrier(e->pool);
     prepare_feed_forward(w, &l->down);
+    observe(w, &l->down, e->gate);
     into_branch(w, &l->down, e->gate);
     mica_pool_barrier(e->pool);
 }

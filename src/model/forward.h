@@ -78,6 +78,9 @@ typedef struct mica_exec {
     mica_act_set act;  /* [C] floats of E; the rest up to max(E, Q, F) */
     float *logits;     /* [logits_max][n_vocab] */
     mica_own *own;     /* [MICA_MAX_THREADS], those of the pool's threads filled in */
+    /** Shown what each matrix of the layers is about to read, n rows of m->cols floats, by one thread; NULL: nobody looks. */
+    void (*observe)(void *user, const mica_weight *m, const float *x, int32_t n);
+    void *observe_user;
 } mica_exec;
 
 /** Bytes of the workspace for these sizes; 0 if it does not fit size_t. */

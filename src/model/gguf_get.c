@@ -198,3 +198,14 @@ mica_status mica_gguf_get_str(const mica_gguf *g, const char *key, bool required
     *out = mica_gguf_array_str(v, &cursor);
     return MICA_OK;
 }
+
+uint64_t mica_gguf_value_bytes(const mica_gguf_value *v)
+{
+    mica_gguf_kind element = v->kind == MICA_GGUF_ARRAY ? v->element : v->kind;
+    if (element != MICA_GGUF_STRING)
+        return v->count * mica_gguf_kind_bytes(element);
+    uint64_t bytes = 0;
+    for (uint64_t i = 0; i < v->count; i++)
+        mica_gguf_array_str(v, &bytes);
+    return bytes;
+}

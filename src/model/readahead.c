@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/map.h"
 #include "model/weights.h"
 
 static void want(const mica_weight *m, uintptr_t page)
@@ -33,4 +34,12 @@ void mica_weights_want(const mica_weights *w, int32_t layer)
         want_layer(w, first, (uintptr_t)sysconf(_SC_PAGESIZE));
         first++;
     }
+}
+
+void mica_weights_rows_read(const mica_weights *w, int32_t n)
+{
+    if (!w->rows_apart || atomic_fetch_add_explicit(&w->wanted[1], n, memory_order_relaxed) + n < MICA_ROWS_KEPT)
+        return;
+    atomic_store_explicit(&w->wanted[1], 0, memory_order_relaxed);
+    mica_map_forget(w->embd.data, (size_t)w->embd.rows * w->embd.row_bytes);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/map_huge.h"
 #include "base/mem.h"
 #include "kern/kern.h"
 
@@ -184,9 +185,17 @@ static void bind_all(binder *b)
         bind_feed_forward(b, i, &w->layers[i]);
     }
     bind_rope(b);
+    bool apart = w->output.data != w->embd.data;
+    w->rows_apart = apart && mica_gguf_file_at(b->g, 0).modified_ns != 0;
+    if (w->rows_apart)
+        mica_map_prefer_small(w->embd.data, (size_t)w->embd.rows * w->embd.row_bytes);
+    w->n_read = apart && !b->status ? -(int64_t)((size_t)w->embd.rows * w->embd.row_bytes) : 0;
+    if (mica_gguf_file_at(b->g, 0).huge) /* reading ahead is done by the pages' size */
+        atomic_store(&w->wanted[0], h->n_layers + 1);
     for (size_t i = 0; i < mica_gguf_tensor_count(b->g); i++) {
         const mica_gguf_tensor *t = mica_gguf_tensor_at(b->g, i);
         w->n_bytes += (int64_t)t->n_bytes;
+        w->n_read += b->used[i] ? (int64_t)t->n_bytes : 0;
         w->n_params += (int64_t)(t->n_bytes / (uint64_t)t->quant->block_bytes) * t->quant->block_weights;
     }
 }
@@ -208,7 +217,7 @@ mica_status mica_weights_bind(const mica_gguf *g, int32_t n_vocab, void (*on_war
         return status;
     out->h.n_vocab = n_vocab;
     out->layers = mica_new_array((size_t)out->h.n_layers, sizeof *out->layers);
-    out->wanted = mica_new_array(1, sizeof *out->wanted);
+    out->wanted = mica_new_array(2, sizeof *out->wanted);
     size_t n_tensors = mica_gguf_tensor_count(g);
     binder b = {.g = g, .w = out, .used = mica_new_array(n_tensors, 1), .err = err};
     if (!out->layers || !out->wanted || !b.used)

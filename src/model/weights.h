@@ -26,7 +26,10 @@ typedef struct mica_weights {
     const float *output_norm;
     mica_layer *layers;
     int64_t n_params, n_bytes;
-    atomic_int *wanted; /* layers that mica_weights_want() has asked the system for: the one thing here that changes */
+    int64_t n_read;     /* of the bytes: those that every step reads; the embeddings only where the output has them too */
+    bool rows_apart;    /* the embeddings are a matrix of their own, in a mapped file: only rows of it are read */
+    atomic_int *wanted; /* [2] layers that mica_weights_want() has asked the system for, and rows of the embeddings that were read
+                         * since they were let go: the one thing here that changes */
 } mica_weights;
 
 /** Binds every tensor that the architecture names and checks its shape; a missing one is MICA_BAD_FILE "tensor X not found". A
@@ -38,5 +41,11 @@ void mica_weights_free(mica_weights *w);
 /** Asks the system to read layers 0..layer from the file, so that they are there when they are computed with; layer n_layers
  * is the output matrix. Does not wait. Only the first request for a layer costs anything; from any thread. */
 void mica_weights_want(const mica_weights *w, int32_t layer);
+
+/** n more rows of the embeddings have been read. Where nothing else reads that matrix, every MICA_ROWS_KEPT rows it is let go
+ * again: else a text would collect 64 KiB (what Linux maps at a time) for each of its different tokens, up to all of the matrix. */
+void mica_weights_rows_read(const mica_weights *w, int32_t n);
+
+#define MICA_ROWS_KEPT 64
 
 #endif

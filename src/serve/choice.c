@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "serve/request.h"
+#include "serve/receipts.h"
 #include "session/engine.h"
 
 json_t *mica_json_lossy(const char *data, size_t length)
@@ -201,10 +201,12 @@ void mica_choice_finish(mica_choice *c, mica_status status, const mica_result *r
     c->ended = true;
     r->n_ended++;
     measure(c);
-    if (mica_request_is_dropped(r))
-        return;
-    if (!status)
+    bool dropped = mica_request_is_dropped(r);
+    if (!status && !dropped)
         tell_rest(c);
+    mica_receipts_tell(c, status);
+    if (dropped)
+        return;
     if (c->content.failed || c->reasoning.failed || c->output.arguments.failed) {
         status = MICA_OUT_OF_MEMORY;
         error = NULL;

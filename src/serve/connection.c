@@ -196,6 +196,13 @@ static bool is_full(mica_connection *c)
     return true;
 }
 
+/* "" without it, or if it is longer. */
+static void take_header(const mica_connection *c, const char *name, char *out, size_t size)
+{
+    const char *value = mica_http_header_of(&c->parse, name);
+    snprintf(out, size, "%s", value && strlen(value) < size ? value : "");
+}
+
 static void dispatch(mica_connection *c)
 {
     mica_server *s = c->server;
@@ -205,6 +212,10 @@ static void dispatch(mica_connection *c)
     if (route->heavy && s->draining) {
         mica_fault_set(&fault, 503, "shutting_down", NULL, "the server is shutting down");
         refuse(c, &fault, NULL);
+        return;
+    }
+    if (route->heavy && mica_pressure_refuses(s->pressure, &fault)) {
+        refuse(c, &fault, "Retry-After: 10\r\n"); /* a step down takes as long */
         return;
     }
     if (route->heavy && is_full(c))
@@ -218,9 +229,8 @@ static void dispatch(mica_connection *c)
     }
     job->deadline_ns = job->arrived_ns + (int64_t)s->options.time_s * 1000000000;
     job->client = mica_guard_client(s, &c->parse, c->address, &job->has_key);
-    const char *etags = mica_http_header_of(&c->parse, "if-none-match");
-    snprintf(job->if_none_match, sizeof job->if_none_match, "%s",
-             etags && strlen(etags) < sizeof job->if_none_match ? etags : "");
+    take_header(c, "if-none-match", job->if_none_match, sizeof job->if_none_match);
+    take_header(c, "idempotency-key", job->idempotency_key, sizeof job->idempotency_key);
     job->connection = c;
     c->job = job;
     c->state = WAITING;

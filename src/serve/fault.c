@@ -57,8 +57,12 @@ bool mica_fault_engine(mica_fault *f, const mica_error *err, const char *param)
     case MICA_BAD_TEMPLATE:
     case MICA_BAD_TEXT:
         return mica_fault_bad(f, param, "%s", err->message);
+    case MICA_REFUSED:
+        return mica_fault_set(f, 412, "requirement_not_met", "x_mica.require", "%s", err->message);
     case MICA_CONTEXT_FULL:
         return mica_fault_set(f, 400, "context_length_exceeded", param, "%s", err->message);
+    case MICA_TOO_HOT:
+        return mica_fault_set(f, 503, "device_too_hot", param, "%s", err->message);
     default:
         return mica_fault_set(f, 500, "engine_error", NULL, "%s", err->message);
     }
@@ -100,6 +104,7 @@ const char *mica_http_reason(int status)
         const char *reason;
     } reasons[] = {
         {200, "OK"},
+        {202, "Accepted"},
         {204, "No Content"},
         {304, "Not Modified"},
         {400, "Bad Request"},
@@ -108,6 +113,7 @@ const char *mica_http_reason(int status)
         {404, "Not Found"},
         {405, "Method Not Allowed"},
         {408, "Request Timeout"},
+        {412, "Precondition Failed"},
         {413, "Content Too Large"},
         {415, "Unsupported Media Type"},
         {417, "Expectation Failed"},
@@ -115,6 +121,7 @@ const char *mica_http_reason(int status)
         {431, "Request Header Fields Too Large"},
         {500, "Internal Server Error"},
         {501, "Not Implemented"},
+        {502, "Bad Gateway"},
         {503, "Service Unavailable"},
         {504, "Gateway Timeout"},
         {505, "HTTP Version Not Supported"},

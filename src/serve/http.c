@@ -13,6 +13,9 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#ifdef MICA_HAVE_ROUTER
+#include "serve/route_mode.h"
+#endif
 
 mica_server_options mica_server_options_default(void)
 {
@@ -141,6 +144,12 @@ static void on_reload_signal(evutil_socket_t number, short what, void *user)
     mica_error err;
     (void)number;
     (void)what;
+#ifdef MICA_HAVE_ROUTER
+    if (s->route)
+        mica_route_mode_reload(s->route);
+    if (s->route && !s->options.key_file)
+        return;
+#endif
     if (!s->options.key_file)
         mica_server_log(s, "there is no key file to reload");
     else if (mica_keys_load(&s->keys, s->options.key_file, &err))
@@ -212,8 +221,17 @@ static mica_status make_context(mica_server *s, mica_error *err)
     s->context = (mica_serve_context){.model = s->options.model,
                                       .name = s->options.name,
                                       .n_ctx = plan.n_ctx,
+                                      .kv_k = s->options.batch.kv_k,
+                                      .kv_v = s->options.batch.kv_v,
+                                      .peak_bytes = plan.peak_bytes,
                                       .think = s->options.think,
                                       .created = (int64_t)time(NULL),
+                                      .telemetry = s->options.telemetry,
+                                      .telemetry_text = s->options.telemetry_text,
+                                      .require = s->options.require,
+                                      .n_require = s->options.n_require,
+                                      .hash_cache = s->options.hash_cache,
+                                      .sysroot = s->options.batch.sysroot,
                                       .metrics = &s->metrics};
     mica_model_get_info(s->options.model, &s->context.info);
     s->context.cache = mica_cache_new(MICA_SERVE_COMPILED);
@@ -239,7 +257,7 @@ static void restore_prefixes(mica_server *s)
 static void save_prefixes(mica_server *s)
 {
     mica_error err;
-    if (!s->options.prefix_file || s->stopped)
+    if (!s->options.prefix_file || s->stopped || mica_pressure_has_saved(s->pressure))
         return;
     if (mica_batch_save_prefixes(mica_schedule_batch(s->schedule), s->options.prefix_file, &err))
         mica_server_log(s, "the prefixes are not saved: %s", err.message);
@@ -260,8 +278,15 @@ static mica_status start_threads(mica_server *s, mica_error *err)
         restore_prefixes(s);
         status = mica_schedule_start(s->schedule, err);
     }
+#ifdef MICA_HAVE_ROUTER
+    if (!status && s->options.router)
+        status = mica_route_mode_new(s, &s->route, err);
+#endif
     if (!status)
         status = mica_prepare_new(work, s, &s->prepare, err);
+    if (!status)
+        status = mica_pressure_watch_new(s, &s->pressure, err);
+    s->context.device = mica_pressure_device(s->pressure); /* no request is there yet that would look at it */
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return status;
 }
@@ -311,11 +336,15 @@ void mica_server_free(mica_server *s)
     if (s->schedule)
         mica_connection_close_all(s); /* which drops their jobs: the threads have less to end */
     mica_prepare_free(s->prepare);
+#ifdef MICA_HAVE_ROUTER
+    mica_route_mode_free(s->route); /* its requests need the scheduler to end */
+#endif
     if (s->schedule && s->prepare) { /* it ran */
         mica_schedule_end(s->schedule);
         save_prefixes(s);
     }
     mica_schedule_free(s->schedule);
+    mica_pressure_watch_free(s->pressure);
     mica_side_free(s->side);
     mica_cache_free(s->context.cache); /* all requests are gone */
     mica_outbox_close(&s->outbox);

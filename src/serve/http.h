@@ -15,6 +15,7 @@
 #include "serve/http_parse.h"
 #include "serve/keys.h"
 #include "serve/prepare.h"
+#include "serve/pressure.h"
 #include "serve/schedule.h"
 #include "serve/server.h"
 #include "serve/side.h"
@@ -29,6 +30,8 @@ struct mica_server {
     mica_outbox outbox;
     mica_schedule *schedule;
     mica_prepare *prepare;
+    mica_pressure_watch *pressure;
+    struct mica_route_mode *route; /* NULL: requests are for the model */
     mica_side *side; /* NULL: nobody asked for embeddings or scores yet */
     char address[128];
     bool loopback; /* the address is of this machine alone */

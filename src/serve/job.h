@@ -34,6 +34,7 @@ struct mica_job {
     char *body; /* owned, terminated */
     size_t length;
     char if_none_match[64]; /* the header, for routes whose answers have an ETag; "" without, or if it is longer */
+    char idempotency_key[65]; /* the header, for routed requests; "" likewise */
     mica_outbox *outbox;
     uint64_t client;        /* a hash of its API key, or of its address */
     bool has_key;           /* the former */

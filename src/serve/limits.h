@@ -32,6 +32,7 @@
 #define MICA_SERVE_SCORES_SENT  (1 << 14) /* the same in a stream, to which they are sent at once: half of what may wait */
 #define MICA_SERVE_MESSAGES_MAX 10000
 #define MICA_SERVE_STOP_MAX     32   /* as the engine */
+#define MICA_SERVE_REQUIRE_MAX  32   /* conditions; as the engine */
 #define MICA_SERVE_STOP_BYTES   1024 /* as the engine */
 #define MICA_SERVE_BIAS_MAX     1024
 #define MICA_SERVE_QUEUE        64  /* requests that wait; above that: 429 */

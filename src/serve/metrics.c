@@ -4,8 +4,8 @@
 #include "device/memory.h"
 #include "mica/mica.h"
 
-static const int statuses[] = {200, 204, 304, 400, 401, 403, 404, 405, 408, 413,
-                               415, 417, 429, 431, 499, 500, 501, 503, 504, 505};
+static const int statuses[] = {200, 202, 204, 304, 400, 401, 403, 404, 405, 408, 412, 413,
+                               415, 417, 429, 431, 499, 500, 501, 502, 503, 504, 505};
 #define N_STATUSES (sizeof statuses / sizeof *statuses)
 _Static_assert(N_STATUSES < MICA_METRICS_STATUSES, "the last column is for all others");
 
@@ -115,6 +115,11 @@ char *mica_metrics_text(const mica_metrics *m, const char *model, const char *(*
             (uint64_t)atomic_load(&m->kv_evictions));
     counter(&out, "mica_suspensions_total", "Times a reply gave its KV memory up to older ones, and was computed again.",
             (uint64_t)atomic_load(&m->suspensions));
+    gauge(&out, "mica_memory_pressure",
+          "What lack of memory calls for: 0 nothing, 1 prefixes and 2 what is idle is given up, 3 new requests are refused.",
+          atomic_load(&m->shed_level));
+    counter(&out, "mica_shed_tokens_total", "Cached tokens given up for lack of memory on the machine.",
+            atomic_load(&m->shed_tokens));
     counter(&out, "mica_steps_total", "Forward passes.", atomic_load(&m->steps));
     counter(&out, "mica_connections_total", "Connections accepted.", atomic_load(&m->connections_total));
     counter(&out, "mica_clients_left_total", "Requests whose client closed the connection before the end.",

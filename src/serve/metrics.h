@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define MICA_METRICS_ROUTES   24 /* rows of the route table, and one for paths that are none */
-#define MICA_METRICS_STATUSES 21
+#define MICA_METRICS_STATUSES 24
 #define MICA_METRICS_BUCKETS  16
 
 typedef struct mica_histogram {
@@ -21,6 +21,8 @@ typedef struct mica_metrics {
     _Atomic uint64_t prompt_tokens, cached_tokens, generated_tokens, steps;
     _Atomic uint64_t clients_left, slow_readers, timeouts, queue_refusals, connection_refusals, connections_total;
     _Atomic int64_t connections, in_flight, running, slots;
+    _Atomic int64_t shed_level; /* mica_shed_level */
+    _Atomic uint64_t shed_tokens;
     _Atomic int64_t kv_tokens, kv_cached, kv_capacity, kv_evictions, suspensions;
     mica_histogram ttft, tpot, queue_time;
 } mica_metrics;

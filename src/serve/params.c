@@ -5,6 +5,7 @@
 
 #include "base/xxh64.h"
 #include "serve/fields.h"
+#include "serve/receipts.h"
 #include "serve/request.h"
 
 /* OpenAI's fields with its ranges, and the engine's further ones. What is absent is as in `mica run`. */
@@ -24,6 +25,16 @@ static bool read_sampling(mica_request *r, mica_fault *fault)
            mica_field_bool(b, "ignore_eos", &r->options.ignore_eos, fault) &&
            mica_field_bool(b, "close", &r->options.close, fault) &&
            mica_field_bool(b, "token_healing", &r->options.token_healing, fault);
+}
+
+/* llama-server's name. Without it the prompt begins with what is in the KV memory already. */
+static bool read_cache(mica_request *r, mica_fault *fault)
+{
+    bool cache = true;
+    if (!mica_field_bool(r->body, "cache_prompt", &cache, fault))
+        return false;
+    r->options.from_nothing = !cache;
+    return true;
 }
 
 /* -1: a fresh one. Other negative numbers, which OpenAI allows, are seeds too: their low 63 bits. */
@@ -137,7 +148,8 @@ bool mica_params_read(mica_request *r, mica_fault *fault)
     const char *model = NULL;
     return mica_field_text(r->body, "model", &model, fault) && read_client(r, fault) &&
            mica_field_int32(r->body, "n", 1, MICA_SERVE_CHOICES_MAX, &r->n, fault) && read_sampling(r, fault) &&
-           read_seed(r, fault) && read_stop(r, fault) && read_bias(r, fault) && read_stream(r, fault) && read_think(r, fault);
+           read_cache(r, fault) && read_seed(r, fault) && read_stop(r, fault) && read_bias(r, fault) && read_stream(r, fault) &&
+           read_think(r, fault) && mica_receipts_read(r, fault);
 }
 
 /* ---- response_format ---- */

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "serve/fields.h"
+#include "serve/receipts.h"
 
 static bool make_id(mica_request *r, mica_fault *fault)
 {
@@ -43,6 +44,7 @@ mica_request *mica_request_new(const mica_serve_context *context, const mica_api
 
 static void free_choice(mica_choice *c)
 {
+    mica_receipt_free(c->receipt);
     mica_tool_parser_free(c->parser);
     mica_buf_free(&c->content);
     mica_buf_free(&c->reasoning);
@@ -94,7 +96,7 @@ bool mica_request_make_choices(mica_request *r, mica_fault *fault)
         c->calls = json_array();
         c->logprobs = r->want_logprobs ? json_array() : NULL;
     }
-    return true;
+    return mica_receipts_make(r, fault);
 }
 
 bool mica_request_is_scored(const mica_request *r)
@@ -193,11 +195,13 @@ json_t *mica_request_timings(const mica_request *r)
     int64_t prompt, cached, made, arrived = r->job ? r->job->arrived_ns : c->started_ns;
     double ms = 1e-6;
     count(r, &prompt, &cached, &made);
-    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:i, s:I, s:s, s:i}", "queue_ms",
+    json_t *timings = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:i, s:I, s:s, s:i}", "queue_ms",
                      (double)(c->started_ns - arrived) * ms, "ttft_ms",
                      c->first_ns ? (double)(c->first_ns - arrived) * ms : 0.0, "total_ms",
                      (double)(mica_now_ns() - arrived) * ms, "prefill_ms", m->prefill_ms, "prefill_tps", m->prefill_tps,
                      "tpot_ms", m->tpot_ms, "decode_tps", m->decode_tps, "prompt_n", (json_int_t)prompt, "cached_n",
                      (json_int_t)cached, "gen_n", (json_int_t)made, "forced_n", m->forced_n, "seed", (json_int_t)m->seed,
                      "kernels", m->kernels ? m->kernels : "", "threads", m->n_threads);
+    mica_receipts_add(r, timings);
+    return timings;
 }

@@ -10,6 +10,7 @@
 #define MICA_SERVE_REQUEST_H
 #include <jansson.h>
 
+#include "mica/mica_receipt.h"
 #include "mica/mica_tools.h"
 #include "serve/cache.h"
 #include "serve/job.h"
@@ -23,10 +24,18 @@ typedef struct mica_serve_context {
     mica_model_info info;
     const char *name; /* of the model, for clients */
     int32_t n_ctx;    /* of a slot */
+    mica_kv_type kv_k, kv_v;
+    int64_t peak_bytes; /* memory of the process, as predicted before the slots were made */
     bool think;       /* reasoning apart, unless a request says otherwise */
     int64_t created;  /* when the server began, Unix time */
     mica_metrics *metrics;
     mica_cache *cache; /* of compiled constraints and tools; NULL: none */
+    struct mica_telemetry *telemetry; /* of every reply; NULL: none */
+    bool telemetry_text;              /* it wants the texts, too */
+    const char *const *require;       /* conditions of all replies (mica_receipt.h) */
+    size_t n_require;
+    const char *hash_cache, *sysroot; /* for receipts; NULL: none, the real one */
+    mica_device *device; /* of the whole server; NULL: none */
 } mica_serve_context;
 
 typedef struct mica_request mica_request;
@@ -72,6 +81,7 @@ typedef struct mica_choice {
     bool ended;
     const char *finish;     /* "stop", "length", "tool_calls" */
     struct mica_slot *slot; /* the scheduler's, while it runs */
+    mica_receipt *receipt;  /* NULL: nobody wants one */
     mica_result result;
     int32_t reasoning_n;          /* tokens between <think> and </think>, the latter included */
     int64_t started_ns, first_ns; /* when it got its slot, and its first token */
@@ -110,7 +120,9 @@ struct mica_request {
     json_t *body;  /* owned: texts below are borrowed from it */
     char id[64];
     int64_t created; /* Unix time */
-    bool stream, include_usage, echo, want_logprobs, think, think_inside;
+    bool stream, include_usage, echo, want_logprobs, think, think_inside, want_receipt;
+    const char *require[MICA_SERVE_REQUIRE_MAX]; /* conditions */
+    size_t n_require;
     int32_t n, n_top;              /* choices of a prompt; alternatives to show */
     int32_t priority;              /* among those that wait (queue.h) */
     uint64_t client;               /* whom it counts for there */

@@ -6,8 +6,12 @@
 
 #include "serve/http.h"
 #include "serve/page.h"
+#include "serve/receipts.h"
 #include "serve/score.h"
 #include "serve/text_routes.h"
+#ifdef MICA_HAVE_ROUTER
+#include "serve/route_mode.h"
+#endif
 
 static void reply_json(mica_job *job, int status, json_t *json)
 {
@@ -33,14 +37,28 @@ static json_t *model_json(const mica_server *s)
 
 static void models(mica_server *s, mica_job *job)
 {
-    reply_json(job, 200, json_pack("{s:s, s:[o]}", "object", "list", "data", model_json(s)));
+    json_t *list = json_pack("[o]", model_json(s));
+#ifdef MICA_HAVE_ROUTER
+    if (s->route)
+        mica_route_mode_models(s->route, list);
+#endif
+    reply_json(job, 200, json_pack("{s:s, s:o}", "object", "list", "data", list));
 }
 
 static void metrics(mica_server *s, mica_job *job)
 {
+    mica_buf out;
     size_t length = 0;
     char *text = mica_metrics_text(&s->metrics, s->context.name, mica_route_name, mica_route_count(), &length);
-    mica_job_reply(job, 200, "text/plain; version=0.0.4; charset=utf-8", text, length);
+    mica_buf_init(&out, (size_t)2 << 20);
+    bool good = text && mica_buf_append(&out, text, length);
+    mica_receipts_metrics(&s->context, mica_pressure_device(s->pressure), &out);
+#ifdef MICA_HAVE_ROUTER
+    if (s->route)
+        mica_route_mode_metrics(s->route, &out);
+#endif
+    mica_job_reply(job, 200, "text/plain; version=0.0.4; charset=utf-8", good && !out.failed ? out.data : NULL, out.length);
+    mica_buf_free(&out);
     free(text);
 }
 
@@ -67,6 +85,10 @@ static void generate(mica_server *s, mica_job *job, const mica_api *api)
 
 static void chat(mica_server *s, mica_job *job)
 {
+#ifdef MICA_HAVE_ROUTER
+    if (s->route && mica_route_mode_take(s->route, job))
+        return;
+#endif
     generate(s, job, &mica_api_chat);
 }
 static void completions(mica_server *s, mica_job *job)

@@ -47,6 +47,7 @@ static void on_done(void *user, mica_status status, const mica_result *result, c
     mica_request *r = c->request;
     slot->choice = NULL;
     s->n_busy--;
+    (void)mica_session_set_receipt(slot->session, NULL, NULL);
     mica_choice_finish(c, status, result, error);
     (void)mica_session_reset(slot->session, NULL); /* what it computed stays in the batch's prefixes */
     if (r->n_ended == r->n_started && !mica_queue_has(&s->waiting, r))
@@ -82,7 +83,9 @@ static bool start_choice(mica_schedule *s, mica_slot *slot, mica_choice *c)
         return false;
     }
     options.on_done = on_done;
-    if (mica_batch_submit(slot->session, c->prompt->tokens, c->prompt->n, &options, &err)) {
+    if (mica_session_set_receipt(slot->session, c->receipt, &err) ||
+        mica_batch_submit(slot->session, c->prompt->tokens, c->prompt->n, &options, &err)) {
+        (void)mica_session_set_receipt(slot->session, NULL, NULL);
         mica_fault_engine(&r->fault, &err, NULL);
         mica_request_fail(r, &r->fault);
         return false;

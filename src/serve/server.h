@@ -26,7 +26,18 @@ typedef struct mica_server_options {
     int time_s;                 /* for a whole request */
     const char *prefix_file;    /* what was computed is read from and, after draining, saved to it; NULL: nowhere */
     mica_batch_options batch;   /* max_sessions: replies at the same time */
+    struct mica_telemetry *telemetry; /* gets an event of every reply; NULL: none. Borrowed */
+    bool telemetry_text;              /* with the texts; as it was made */
+    const char *const *require;       /* conditions of every reply (mica_receipt.h) */
+    size_t n_require;
+    const char *hash_cache;           /* for receipts (mica_receipt.h); NULL: none */
+    struct mica_router *router; /* one endpoint for all rungs of its policy (mica_router.h); NULL: for the model alone. Borrowed */
+    struct mica_runner *runner; /* of that router. Borrowed */
+    const char *model_path;     /* the model's file: the rung with the same one runs in the batch */
+    int network, metered;       /* as in mica_run_request */
+    bool drain;                 /* the runner has a queue: try what waits in it now and then */
     void (*on_log)(void *user, const char *line);
+    void (*on_settled)(void *user); /* once: the first reply has begun, or some seconds have passed; may be NULL */
     void *user;
 } mica_server_options;
 

@@ -22,6 +22,14 @@ void mica_side_free(mica_side *side)
     free(side);
 }
 
+void mica_side_shed(mica_side *side, mica_side **owner)
+{
+    if (!side || side->task)
+        return;
+    mica_side_free(side);
+    *owner = NULL;
+}
+
 static bool is_unwanted(const mica_side_task *t)
 {
     return t->stopping || atomic_load(&t->job->gone) || mica_now_ns() >= t->job->deadline_ns;
@@ -37,11 +45,10 @@ static int on_chunk(void *user, int32_t done, int32_t total)
     return is_unwanted(t);
 }
 
-/* With a limit on memory: what the batch leaves of it. */
-static mica_status session_options(const mica_server *s, mica_session_options *o, mica_error *err)
+/* The bounds on memory are the server's: a plan counts what the batch has. */
+static void session_options(const mica_server *s, mica_session_options *o)
 {
     const mica_batch_options *b = &s->options.batch;
-    mica_memory_plan plan;
     *o = mica_session_options_default();
     o->full_policy = MICA_FULL_STOP; /* as the slots */
     o->n_ctx = s->context.n_ctx;
@@ -52,12 +59,10 @@ static mica_status session_options(const mica_server *s, mica_session_options *o
     o->kv_k = b->kv_k;
     o->kv_v = b->kv_v;
     o->on_prefill = on_chunk;
-    if (b->memory_limit <= 0)
-        return MICA_OK;
-    mica_status status = mica_batch_plan(s->context.model, b, &plan, err);
-    int64_t left = status ? 0 : b->memory_limit - plan.kv_bytes - plan.workspace_bytes;
-    o->memory_limit = left > 0 ? left : 1;
-    return status;
+    o->memory_budget = b->memory_budget;
+    o->memory_limit = b->memory_limit;
+    o->app_limit = b->app_limit;
+    o->constrained = b->constrained;
 }
 
 static mica_status make_side(mica_server *s, mica_error *err)
@@ -66,10 +71,9 @@ static mica_status make_side(mica_server *s, mica_error *err)
     mica_side *side = mica_new_array(1, sizeof *side);
     if (!side)
         return mica_fail_nomem(err, sizeof *side, "the session beside the slots");
-    mica_status status = session_options(s, &o, err);
+    session_options(s, &o);
     o.user = side;
-    if (!status)
-        status = mica_session_new(s->context.model, &o, &side->session, err);
+    mica_status status = mica_session_new(s->context.model, &o, &side->session, err);
     if (status)
         mica_side_free(side);
     else

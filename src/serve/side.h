@@ -32,5 +32,7 @@ void mica_side_fault(const mica_side_task *t, const mica_error *err, const char 
 
 /** After the scheduler's end. NULL is fine. */
 void mica_side_free(mica_side *side);
+/** On the scheduler's thread: frees it, if nothing has its turn, and clears *owner. The next task makes a new one. */
+void mica_side_shed(mica_side *side, mica_side **owner);
 
 #endif

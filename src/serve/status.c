@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "device/memory.h"
-#include "device/temperature.h"
+#include "device/thermal.h"
 #include "serve/page.h"
 
 static json_t *known(int64_t value) { return value < 0 ? json_null() : json_integer(value); }
@@ -27,7 +27,7 @@ static json_t *memory(const mica_server *s, const mica_memory_plan *plan)
     (void)mica_memory_usage_read(NULL, &usage, NULL); /* this process, whatever the system root */
     if (mica_memory_available(s->options.batch.sysroot, &available, reason, NULL))
         available = -1;
-    json_t *sizes = json_pack("{s:I, s:I, s:I, s:I}", "weights_bytes", (json_int_t)plan->weights_bytes, "kv_bytes",
+    json_t *sizes = json_pack("{s:I, s:I, s:I, s:I, s:I}", "peak_bytes", (json_int_t)s->context.peak_bytes, "weights_bytes", (json_int_t)plan->weights_bytes, "kv_bytes",
                               (json_int_t)plan->kv_bytes, "workspace_bytes", (json_int_t)plan->workspace_bytes, "total_bytes",
                               (json_int_t)plan->total_bytes);
     return json_pack("{s:o, s:o, s:o, s:o, s:o}", "plan", sizes, "rss_bytes", known(usage.rss_bytes), "anon_bytes",
@@ -36,10 +36,11 @@ static json_t *memory(const mica_server *s, const mica_memory_plan *plan)
 
 static json_t *temperature(const mica_server *s)
 {
-    mica_temperature t;
-    if (!mica_temperature_read(s->options.batch.sysroot, &t))
+    double celsius;
+    char source[32];
+    if (!mica_thermal_processor(s->options.batch.sysroot, &celsius, source))
         return json_null();
-    return json_pack("{s:f, s:s}", "celsius", t.celsius, "source", t.source);
+    return json_pack("{s:f, s:s}", "celsius", celsius, "source", source);
 }
 
 static json_t *histogram(const mica_histogram *h)

@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "session/plan.h"
+#include "session/fit.h"
 #include "session/prefix_file.h"
 #include "session/session.h"
 
@@ -31,10 +31,12 @@ struct mica_batch {
     mica_session_options options; /* of a session that takes the batch's whole context; prefill_chunk: tokens of a step */
     mica_thread_plan threads;
     mica_pool *pool;
+    mica_governed governed;
     mica_exec exec;
     mica_kv_blocks blocks;
     void *memory; /* KV memory and workspace, one mapping */
     size_t memory_bytes;
+    int64_t reserved; /* bytes that the model's plans count for it */
     uint64_t n_ended;     /* replies */
     int64_t suspensions; /* how often a reply gave its blocks up */
     char *sysroot;
@@ -52,7 +54,7 @@ mica_batch_options mica_batch_options_default(void) { return (mica_batch_options
 typedef struct sizes {
     mica_session_options options; /* the batch as options of one of its sessions */
     mica_thread_plan threads;
-    int32_t max_sessions, slots[MICA_KV_KINDS];
+    int32_t max_sessions, kv_tokens, slots[MICA_KV_KINDS];
 } sizes;
 
 /* Slots of the KV memory, whole blocks: for windowed layers twice what max_sessions need, so that prefixes stay as well. */
@@ -88,9 +90,13 @@ static mica_status resolve(const mica_model *m, const mica_batch_options *in, si
     wanted.cpus = b.cpus;
     wanted.workspace_limit = b.workspace_limit;
     wanted.memory_limit = b.memory_limit;
+    wanted.memory_budget = b.memory_budget;
+    wanted.app_limit = b.app_limit;
+    wanted.constrained = b.constrained;
     wanted.sysroot = b.sysroot;
     wanted.kv_k = b.kv_k;
     wanted.kv_v = b.kv_v;
+    wanted.governor = b.governor;
     s = mica_plan_resolve(m, &wanted, o, &z->threads, err);
     if (s)
         return s;
@@ -99,6 +105,7 @@ static mica_status resolve(const mica_model *m, const mica_batch_options *in, si
         return mica_fail(err, MICA_INVALID_ARGUMENT,
                          "a KV memory of %d tokens (kv_tokens) does not hold one context of %d; give as many, or a shorter context",
                          b.kv_tokens, o->n_ctx);
+    z->kv_tokens = b.kv_tokens;
     count_slots(m, o, *max_sessions, b.kv_tokens, z->slots);
     return MICA_OK;
 }
@@ -127,7 +134,18 @@ static mica_status plan_memory(const mica_model *m, const sizes *z, mica_memory_
     plan->kv_bytes = (int64_t)(k + v);
     plan->workspace_bytes = (int64_t)(work + lists * (size_t)z->max_sessions + mica_kv_blocks_list_bytes(blocks));
     plan->total_bytes = plan->weights_bytes + plan->kv_bytes + plan->workspace_bytes;
+    mica_plan_peak(m, o, plan);
     return MICA_OK;
+}
+
+/* With another context; a KV memory that is given stays as large. */
+static mica_status plan_again(const void *user, const mica_model *m, const mica_session_options *o, mica_memory_plan *plan,
+                              mica_error *err)
+{
+    sizes z = *(const sizes *)user;
+    z.options = *o;
+    count_slots(m, o, z.max_sessions, z.kv_tokens, z.slots);
+    return plan_memory(m, &z, plan, err);
 }
 
 mica_status mica_batch_plan(const mica_model *m, const mica_batch_options *options, mica_memory_plan *plan, mica_error *err)
@@ -174,6 +192,7 @@ static mica_status make(mica_batch *b, const int32_t slots[MICA_KV_KINDS], mica_
     if (!b->sessions || !b->queue || !b->owners || !b->spans)
         return mica_fail_nomem(err, n * (3 * sizeof *b->sessions + sizeof *b->spans), "the batch's list of sessions");
     mica_status status = mica_pool_new(b->threads.n_threads, b->threads.cpus, &b->pool, err);
+    b->governed = (mica_governed){.governor = b->options.governor, .pool = b->pool, .options = &b->options, .threads = &b->threads};
     return status ? status : make_memory(b, slots, err);
 }
 
@@ -188,16 +207,19 @@ mica_status mica_batch_new(mica_model *model, const mica_batch_options *options,
     mica_model_retain(model);
     b->model = model;
     mica_status status = resolve(model, options, &z, err);
+    const mica_fit_planner planner = {plan_again, &z, "fewer sessions, or steps of fewer tokens",
+                                      "; or fewer sessions, or a smaller KV memory (kv_tokens)"};
     if (!status)
-        status = plan_memory(model, &z, &plan, err);
-    if (!status)
-        status = mica_plan_check(&z.options, &plan, "fewer sessions, or steps of fewer tokens",
-                                 "fewer sessions, a shorter context or a smaller KV memory (kv_tokens)", err);
+        status = mica_fit_require(model, &z.options, &planner, &plan, err);
     if (!status) {
         b->options = z.options;
         b->threads = z.threads;
         b->max_sessions = z.max_sessions;
         status = make(b, z.slots, err);
+    }
+    if (!status) {
+        b->reserved = plan.kv_bytes + plan.workspace_bytes;
+        atomic_fetch_add(&model->reserved, b->reserved);
     }
     if (status) {
         mica_batch_free(b);
@@ -227,9 +249,14 @@ void mica_batch_free(mica_batch *b)
     free(b->owners);
     free(b->spans);
     free(b->sysroot);
+    atomic_fetch_sub(&b->model->reserved, b->reserved);
     mica_model_close(b->model);
     free(b);
 }
+
+int32_t mica_batch_replies(const mica_batch *b) { return b->n_queue; }
+
+const mica_thread_plan *mica_batch_threads(const mica_batch *b) { return &b->threads; }
 
 /* ---- sessions ---- */
 
@@ -253,7 +280,8 @@ mica_status mica_batch_session_new(mica_batch *b, const mica_session_options *op
 {
     mica_session_options wanted = options ? *options : mica_session_options_default(), o;
     mica_thread_plan threads;
-    mica_session_loan loan = {.pool = b->pool, .exec = &b->exec, .batch = b, .blocks = &b->blocks};
+    mica_session_loan loan = {.pool = b->pool, .exec = &b->exec, .batch = b, .blocks = &b->blocks,
+                              .governed = &b->governed};
     *out = NULL;
     if (b->n_sessions == b->max_sessions)
         return mica_fail(err, MICA_INVALID_ARGUMENT, "the batch has %d sessions already, as many as it was made for",
@@ -323,6 +351,25 @@ mica_status mica_batch_restore_prefixes(mica_batch *b, const char *path, int64_t
     return mica_prefix_restore(&owner, path, n_tokens, err);
 }
 
+mica_status mica_batch_shed(mica_batch *b, mica_shed_level level, const char *path, int64_t *n_tokens, mica_error *err)
+{
+    mica_batch_info before, after;
+    mica_status status = MICA_OK;
+    mica_batch_get_info(b, &before);
+    if (level > MICA_SHED_NOTHING && path)
+        status = mica_batch_save_prefixes(b, path, err);
+    while (level >= MICA_SHED_IDLE && mica_batch_empty_idle(b, NULL))
+        ;
+    if (level >= MICA_SHED_PREFIXES) {
+        mica_kv_tree_empty(&b->blocks);
+        mica_kv_blocks_give_back(&b->blocks);
+    }
+    mica_batch_get_info(b, &after);
+    if (n_tokens)
+        *n_tokens = before.kv_held + before.kv_cached - after.kv_held - after.kv_cached;
+    return status;
+}
+
 bool mica_batch_empty_idle(mica_batch *b, const mica_session *but)
 {
     mica_session *oldest = NULL;
@@ -356,6 +403,7 @@ mica_status mica_batch_submit(mica_session *s, const int32_t *tokens, size_t n, 
         return mica_fail(err, MICA_INVALID_ARGUMENT, "this session has a request under way: one at a time");
     atomic_store(&s->cancelled, false);
     s->logits_valid = false; /* a restored snapshot may claim them; they are not kept here */
+    s->from_nothing = options && options->from_nothing;
     mica_status status = mica_session_accept(s, tokens, n, mica_now_ns(), err);
     if (!status)
         status = mica_reply_start(&s->reply, s, options, err);
@@ -443,7 +491,8 @@ static bool is_being_computed(const mica_batch *b, const mica_session *s)
 /* One token of every reply that runs; the rest of the step is for those that have more to compute, first come, first served. */
 static void compose(mica_batch *b)
 {
-    int32_t room = b->exec.chunk;
+    int32_t room = mica_govern_chunk(&b->governed, b->exec.chunk);
+    room = room < b->n_queue ? b->n_queue : room;
     b->n_spans = 0;
     for (int32_t i = 0; i < b->n_queue; i++) {
         mica_session_settle(b->queue[i]);
@@ -454,7 +503,7 @@ static void compose(mica_batch *b)
     for (int32_t i = 0; i < b->n_queue; i++) {
         mica_session *s = b->queue[i];
         int32_t own = is_running(s), more = uncomputed(s) - own;
-        if (more > 0 && is_being_computed(b, s))
+        if (more > 0 && !s->from_nothing && is_being_computed(b, s))
             continue;
         more = more < room ? more : room;
         if (own + more > 0 && has_memory(b, i, own + more)) {
@@ -503,14 +552,26 @@ static void finish_ended(mica_batch *b)
     }
 }
 
+/* Replies of which the step decodes a token; 0 if it does something else as well. */
+static int32_t decoding(const mica_batch *b)
+{
+    for (int32_t i = 0; i < b->n_spans; i++)
+        if (b->spans[i].n > 1 || b->owners[i]->reply.gen_n == 0)
+            return 0;
+    return b->n_spans;
+}
+
 int32_t mica_batch_step(mica_batch *b)
 {
     drop_cancelled(b);
+    if (b->n_queue > 0)
+        mica_govern_before(&b->governed);
     compose(b);
     if (b->n_spans == 0)
         return 0;
     int64_t start = mica_now_ns();
     mica_forward(&b->exec, b->spans, b->n_spans);
+    mica_govern_after(&b->governed, decoding(b));
     advance(b, mica_now_ns() - start);
     take(b);
     finish_ended(b);

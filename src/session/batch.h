@@ -13,4 +13,10 @@ bool mica_batch_has_request(const mica_batch *b, const mica_session *s);
  * has. */
 bool mica_batch_empty_idle(mica_batch *b, const mica_session *but);
 
+/** How many requests wait or run. */
+int32_t mica_batch_replies(const mica_batch *b);
+
+/** The threads that compute its steps. Borrowed; as they are now. */
+const mica_thread_plan *mica_batch_threads(const mica_batch *b);
+
 #endif

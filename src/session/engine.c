@@ -1,13 +1,17 @@
 /* engine.c - opening, sharing and closing a model. */
 #include "session/engine.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/map.h"
 #include "base/mem.h"
+#include "session/identity.h"
+#include "session/plan.h"
 
 const char *mica_version(void) { return "0.1.0"; }
 
@@ -97,6 +101,25 @@ static mica_status load_parts(mica_model *m, const mica_model_options *o, mica_e
     return report(o, 1.0, err);
 }
 
+/* What was locked before a refusal is let go when it is unmapped; the pages are wanted anyway. */
+static void lock_files(mica_model *m, const mica_model_options *o)
+{
+    size_t i = 0, n = mica_gguf_file_count(m->gguf);
+    while (i < n && mica_map_lock(mica_gguf_file_at(m->gguf, i).data, (size_t)mica_gguf_file_at(m->gguf, i).length))
+        i++;
+    m->locked = i == n;
+    int reason = errno;
+    int64_t limit = mica_map_lock_limit();
+    char message[200], most[64] = "";
+    if (m->locked || !o->on_warning)
+        return;
+    if (limit < INT64_MAX)
+        snprintf(most, sizeof most, "; it may lock %lld (RLIMIT_MEMLOCK)", (long long)limit);
+    snprintf(message, sizeof message, "the model is not kept in memory: the system refuses to lock %llu bytes (%s)%s",
+             (unsigned long long)mica_gguf_file_bytes(m->gguf), strerror(reason), most);
+    o->on_warning(o->user, message);
+}
+
 static void destroy(mica_model *m)
 {
     mica_template_free(m->compiled);
@@ -105,13 +128,15 @@ static void destroy(mica_model *m)
     free(m->name);
     mica_weights_free(&m->weights);
     mica_token_trie_free(atomic_load(&m->trie));
+    mica_identity_free(atomic_load(&m->identity));
     mica_vocab_free(m->vocab);
     mica_gguf_close(m->gguf);
     free(m);
 }
 
 /* Takes over `g`. */
-static mica_status open_gguf(mica_gguf *g, const mica_model_options *options, int64_t start_ns, mica_model **out, mica_error *err)
+static mica_status open_gguf(mica_gguf *g, const mica_model_options *options, int64_t start_ns, int64_t base_bytes,
+                             mica_model **out, mica_error *err)
 {
     mica_model_options defaults = mica_model_options_default();
     mica_model *m = mica_new_array(1, sizeof *m);
@@ -120,12 +145,15 @@ static mica_status open_gguf(mica_gguf *g, const mica_model_options *options, in
         return mica_fail_nomem(err, sizeof *m, "the model");
     }
     m->gguf = g;
+    m->base_bytes = base_bytes;
     atomic_init(&m->references, 1);
     mica_status status = load_parts(m, options ? options : &defaults, err);
     if (status) {
         destroy(m);
         return status;
     }
+    if (options && options->lock)
+        lock_files(m, options);
     m->load_ms = (double)(mica_now_ns() - start_ns) / 1e6;
     *out = m;
     return MICA_OK;
@@ -133,21 +161,21 @@ static mica_status open_gguf(mica_gguf *g, const mica_model_options *options, in
 
 mica_status mica_model_open(const char *path, const mica_model_options *options, mica_model **out, mica_error *err)
 {
-    int64_t start = mica_now_ns();
+    int64_t start = mica_now_ns(), base = mica_plan_resident();
     mica_gguf *g = NULL;
     *out = NULL;
     mica_status status = mica_gguf_open(path, &g, err);
-    return status ? status : open_gguf(g, options, start, out, err);
+    return status ? status : open_gguf(g, options, start, base, out, err);
 }
 
 mica_status mica_model_open_fd(int fd, uint64_t offset, uint64_t length, const mica_model_options *options, mica_model **out,
                                mica_error *err)
 {
-    int64_t start = mica_now_ns();
+    int64_t start = mica_now_ns(), base = mica_plan_resident();
     mica_gguf *g = NULL;
     *out = NULL;
     mica_status status = mica_gguf_open_fd(fd, offset, length, &g, err);
-    return status ? status : open_gguf(g, options, start, out, err);
+    return status ? status : open_gguf(g, options, start, base, out, err);
 }
 
 void mica_model_retain(mica_model *m) { atomic_fetch_add(&m->references, 1); }

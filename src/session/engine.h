@@ -10,6 +10,8 @@
 #include "text/chat.h"
 #include "text/vocab.h"
 
+typedef struct mica_identity mica_identity;
+
 struct mica_model {
     atomic_int references;
     mica_gguf *gguf;
@@ -21,8 +23,12 @@ struct mica_model {
     mica_error template_error; /* then why */
     char *architecture, *name; /* terminated copies */
     double load_ms;
+    bool locked;              /* the file is kept in memory */
+    int64_t base_bytes;       /* resident memory of the process before the model was opened */
+    _Atomic int64_t reserved; /* bytes of KV caches and workspaces of its sessions and batches */
     _Atomic(mica_token_trie *) trie; /* of the vocabulary, for constraints; NULL: nobody asked yet */
     _Atomic uint64_t fingerprint; /* mica_model_fingerprint(); 0: nobody asked yet */
+    _Atomic(mica_identity *) identity; /* mica_model_identify(); NULL: nobody asked yet */
 };
 
 /** mica_model_chat_render() of a request that was read already, which does not change; info.c. */

@@ -17,7 +17,7 @@ void mica_model_get_info(const mica_model *m, mica_model_info *info)
         .n_embd = h->n_embd, .n_heads = h->n_heads, .n_kv_heads = h->n_kv_heads, .head_dim = h->head_dim, .n_ff = h->n_ff,
         .n_vocab = h->n_vocab, .n_ctx_train = h->n_ctx_train, .sliding_window = h->window, .bos_token = s->bos,
         .eos_token = s->eos, .eot_token = s->eot, .pad_token = s->pad, .add_bos = s->add_bos,
-        .has_chat_template = m->compiled != NULL, .chat_template = m->chat_template, .load_ms = m->load_ms};
+        .has_chat_template = m->compiled != NULL, .chat_template = m->chat_template, .load_ms = m->load_ms, .locked = m->locked};
 }
 
 size_t mica_model_metadata_count(const mica_model *m) { return mica_gguf_value_count(m->gguf); }

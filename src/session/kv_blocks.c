@@ -128,6 +128,18 @@ void mica_kv_tree_touch(mica_kv_blocks *p, int32_t node)
         p->block[node].last_used = now;
 }
 
+/* From each leaf upwards: what becomes a leaf by that goes, too. */
+void mica_kv_tree_empty(mica_kv_blocks *p)
+{
+    for (int32_t i = 0; i < p->n[MICA_KV_FULL]; i++)
+        for (int32_t node = i; node != MICA_KV_NONE && is_idle_leaf(&p->block[node]);) {
+            int32_t parent = p->block[node].parent;
+            remove_node(p, node);
+            p->evictions++;
+            node = parent;
+        }
+}
+
 /* ---- lack of memory ---- */
 
 static bool evict_node(mica_kv_blocks *p)

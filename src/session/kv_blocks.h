@@ -10,8 +10,8 @@
  *     block without uses is in the list of free ones, and the other way round.
  *  2. A node's parent is full (n == MICA_KV_BLOCK). Siblings that are full differ. A lease that holds a node holds its parents.
  *  3. The positions of a node are computed and never written again: who wants to write into its block takes a copy.
- *  4. Only nodes that no lease holds and that have no children leave the tree (mica_kv_blocks_get() for lack of free ones), the one
- *     unused longest first.
+ *  4. Only nodes that no lease holds and that have no children leave the tree: for lack of free ones the one unused longest first
+ *     (mica_kv_blocks_get()), for lack of memory all (mica_kv_tree_empty()).
  * Everything is allocated at the start. Belongs to a batch, and its thread.
  */
 #ifndef MICA_SESSION_KV_BLOCKS_H
@@ -67,5 +67,11 @@ void mica_kv_tree_add(mica_kv_blocks *p, int32_t parent, int32_t block, int32_t 
 
 /** Marks a node and its parents as used now. */
 void mica_kv_tree_touch(mica_kv_blocks *p, int32_t node);
+
+/** Every node that no lease holds leaves the tree. */
+void mica_kv_tree_empty(mica_kv_blocks *p);
+
+/** Gives the memory of free blocks back to the system, whole pages of it; what is in them is lost. shed.c */
+void mica_kv_blocks_give_back(const mica_kv_blocks *p);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "model/kv.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -112,7 +113,7 @@ mica_status mica_plan_resolve(const mica_model *m, const mica_session_options *i
     return MICA_OK;
 }
 
-/* ---- memory ---- */
+/* ---- sizes ---- */
 
 int32_t mica_plan_chunk(const mica_session_options *o)
 {
@@ -135,6 +136,48 @@ size_t mica_plan_kv_bytes(const mica_model *m, const mica_session_options *o)
     return k == 0 || v == 0 || __builtin_add_overflow(k, v, &sum) ? 0 : sum;
 }
 
+/* ---- the peak ---- */
+
+/* Pages that the first steps bring in, but are of nothing that is counted: code of this library and of those that it uses, the
+ * program's tables, buffers of the C library; and a thread's stack. What bench/memory measured on x86-64 (docs/memory.md). */
+#define CODE_BYTES   ((int64_t)1536 << 10)
+#define THREAD_BYTES ((int64_t)32 << 10)
+/* What a row of the embeddings brings in with it, where only rows of them are read: Linux maps 64 KiB around, but the tokens of a
+ * text are near one another and repeat. */
+#define ROW_BYTES ((int64_t)16 << 10)
+#define USUAL_RESIDENT ((int64_t)8 << 20)
+
+int64_t mica_plan_resident(void)
+{
+    mica_memory_usage usage; /* of this process, wherever sysroot is */
+    bool known = mica_memory_usage_read(NULL, &usage, NULL) == MICA_OK && usage.rss_bytes > 0;
+    return known ? usage.rss_bytes : USUAL_RESIDENT;
+}
+
+static void add_model(const mica_model *m, const mica_session_options *o, mica_memory_plan *plan)
+{
+    const mica_weights *w = &m->weights;
+    int64_t rows = plan->prefill_chunk > MICA_ROWS_KEPT ? plan->prefill_chunk : MICA_ROWS_KEPT, matrix = w->n_bytes - w->n_read;
+    int64_t near = !w->rows_apart ? 0 : matrix > rows * ROW_BYTES ? rows * ROW_BYTES : matrix;
+    plan->touched_bytes += m->locked ? w->n_bytes : w->n_read + near;
+    plan->fixed_bytes += (int64_t)mica_gguf_file_bytes(m->gguf) - w->n_bytes + (int64_t)mica_vocab_heap_bytes(m->gguf);
+    if (o->constrained)
+        plan->guide_bytes += (int64_t)mica_masks_most_bytes(w->h.n_vocab);
+}
+
+void mica_plan_peak(const mica_model *m, const mica_session_options *o, mica_memory_plan *plan)
+{
+    plan->touched_bytes = plan->guide_bytes = 0;
+    plan->fixed_bytes = m->base_bytes + CODE_BYTES + THREAD_BYTES * o->n_threads;
+    add_model(m, o, plan);
+    if (o->draft_model)
+        add_model(o->draft_model, o, plan);
+    plan->peak_bytes = plan->touched_bytes + plan->kv_bytes + plan->workspace_bytes + plan->fixed_bytes + plan->guide_bytes +
+                       atomic_load(&m->reserved);
+}
+
+/* ---- memory ---- */
+
 /* Adds what one model needs for a context. */
 static mica_status add_memory(const mica_model *m, const mica_session_options *o, mica_memory_plan *plan, mica_error *err)
 {
@@ -155,12 +198,15 @@ mica_status mica_plan_memory(const mica_model *m, const mica_session_options *o,
     *plan = (mica_memory_plan){.n_ctx = o->n_ctx, .prefill_chunk = o->prefill_chunk, .n_threads = o->n_threads,
                                .window_ctx = mica_kv_ring(&m->weights.h, o->n_ctx, mica_plan_chunk(o))};
     mica_status status = add_memory(m, o, plan, err);
-    if (status || !o->draft_model)
-        return status;
-    mica_session_options draft = *o;
-    draft.draft_max = 0;
-    draft.kv_k = draft.kv_v = MICA_KV_F16;
-    return add_memory(o->draft_model, &draft, plan, err);
+    if (!status && o->draft_model) {
+        mica_session_options draft = *o;
+        draft.draft_max = 0;
+        draft.kv_k = draft.kv_v = MICA_KV_F16;
+        status = add_memory(o->draft_model, &draft, plan, err);
+    }
+    if (!status)
+        mica_plan_peak(m, o, plan);
+    return status;
 }
 
 mica_status mica_session_plan(const mica_model *m, const mica_session_options *options, mica_memory_plan *plan, mica_error *err)
@@ -169,25 +215,4 @@ mica_status mica_session_plan(const mica_model *m, const mica_session_options *o
     mica_thread_plan threads;
     mica_status status = mica_plan_resolve(m, options, &o, &threads, err);
     return status ? status : mica_plan_memory(m, &o, plan, err);
-}
-
-mica_status mica_plan_check(const mica_session_options *o, const mica_memory_plan *plan, const char *less_work,
-                            const char *less_kv, mica_error *err)
-{
-    int64_t own = plan->kv_bytes + plan->workspace_bytes, available;
-    char reason[MICA_MEMORY_REASON] = "the limit given";
-    if (plan->workspace_bytes > o->workspace_limit)
-        return mica_fail(err, MICA_OVER_BUDGET, "the workspace needs %lld bytes, more than the limit of %lld; use %s than %d",
-                         (long long)plan->workspace_bytes, (long long)o->workspace_limit, less_work, plan->prefill_chunk);
-    if (o->memory_limit > 0)
-        available = o->memory_limit;
-    else if (mica_memory_available(o->sysroot, &available, reason, NULL) != MICA_OK)
-        return MICA_OK; /* nothing says how much there is: mmap decides */
-    if (own <= available)
-        return MICA_OK;
-    return mica_fail(err, MICA_OVER_BUDGET,
-                     "a context of %d tokens needs %lld bytes (KV cache %lld, workspace %lld) but only %lld are available "
-                     "(%s); use %s",
-                     o->n_ctx, (long long)own, (long long)plan->kv_bytes, (long long)plan->workspace_bytes,
-                     (long long)available, reason, less_kv);
 }

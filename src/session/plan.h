@@ -1,5 +1,5 @@
-/* plan.h - the sizes of a session or batch before it is made: defaults filled in, ranges checked, memory counted and compared
- * with what there is. Owns nothing. Called by session.c and batch.c. */
+/* plan.h - the sizes of a session or batch before it is made: defaults filled in, ranges checked, memory counted. fit.h
+ * compares it with what there is. Owns nothing. Called by session.c, batch.c and fit.c. */
 #ifndef MICA_SESSION_PLAN_H
 #define MICA_SESSION_PLAN_H
 #include "model/weights.h"
@@ -13,7 +13,7 @@ mica_status mica_plan_resolve(const mica_model *m, const mica_session_options *i
 /** The threads that n_threads (0: the default plan) and cpus (NULL: as planned) mean on the machine at o->sysroot. */
 mica_status mica_plan_threads(const mica_session_options *o, mica_thread_plan *plan, mica_error *err);
 
-/** Memory of a session with resolved options: its own KV cache, workspace and lists, and its draft model's. */
+/** Memory of a session with resolved options: its own KV cache, workspace and lists, its draft model's, the predicted peak. */
 mica_status mica_plan_memory(const mica_model *m, const mica_session_options *o, mica_memory_plan *plan, mica_error *err);
 
 /** The format of a cache type; NULL if there is none. */
@@ -29,10 +29,11 @@ size_t mica_plan_list_bytes(const mica_model *m, const mica_session_options *o);
 int32_t mica_plan_chunk(const mica_session_options *o);
 int32_t mica_plan_rows(const mica_session_options *o);
 
-/** MICA_OVER_BUDGET if the plan does not fit the limits; `less_work` and `less_kv` are what the message advises: "a smaller
- * prefill chunk", "a shorter context". */
-mica_status mica_plan_check(const mica_session_options *o, const mica_memory_plan *plan, const char *less_work,
-                            const char *less_kv, mica_error *err);
+/** With weights, KV cache and workspace counted: the rest, and the peak. For batches; mica_plan_memory() does it itself. */
+void mica_plan_peak(const mica_model *m, const mica_session_options *o, mica_memory_plan *plan);
+
+/** Resident memory of this process now; a usual size where the system does not tell. */
+int64_t mica_plan_resident(void);
 
 mica_status mica_check_range(int64_t value, int64_t min, int64_t max, const char *name, mica_error *err);
 

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "session/guide.h"
+#include "session/receipt.h"
 #include "session/session.h"
 
 #define MAX_TOP_LOGPROBS 20
@@ -124,7 +125,12 @@ mica_status mica_reply_start(mica_reply *r, mica_session *s, const mica_generate
     r->prompt_n = s->n_tokens;
     if (!s->request_ns)
         s->request_ns = mica_now_ns();
+    int32_t max_tokens = o->max_tokens;
     mica_status status = check_options(s, o, err);
+    if (!status && s->receipt)
+        status = mica_receipt_ensure(s->receipt, s, err);
+    if (!status)
+        status = mica_govern_reply(s->governor, s->options.n_ctx - s->n_tokens, &max_tokens, err);
     if (!status)
         status = mica_sampler_start(s->sampler, &o->sampling, &r->seed, err);
     if (!status)
@@ -135,6 +141,7 @@ mica_status mica_reply_start(mica_reply *r, mica_session *s, const mica_generate
     }
     if (!status) {
         keep_options(r, o);
+        r->o.max_tokens = max_tokens;
         status = start_guide(r, err);
     }
     r->started = !status;
@@ -332,6 +339,9 @@ static mica_status take_guided(mica_reply *r, const float *logits, mica_error *e
 mica_status mica_reply_take(mica_reply *r, const float *logits, mica_error *err)
 {
     note_prefill(r);
+    mica_status status = r->s->receipt ? mica_receipt_tick(r->s->receipt, r->s, err) : MICA_OK;
+    if (status)
+        return status;
     if (r->o.max_tokens == 0) {
         r->stop_reason = "length";
         return MICA_OK;
@@ -344,6 +354,7 @@ mica_status mica_reply_take(mica_reply *r, const float *logits, mica_error *err)
 mica_status mica_reply_finish(mica_reply *r, mica_status status, mica_result *result, mica_error *err)
 {
     mica_session *s = r->s;
+    mica_result unwanted;
     note_prefill(r);
     if (status == MICA_CANCELLED)
         r->stop_reason = "cancelled";
@@ -356,8 +367,11 @@ mica_status mica_reply_finish(mica_reply *r, mica_status status, mica_result *re
     mica_guide_end(s->guide);
     if (!status && strcmp(r->stop_reason, "cancelled") == 0)
         status = mica_fail(err, MICA_CANCELLED, "a callback stopped the reply after %d tokens", r->gen_n);
-    if (result)
-        mica_reply_result(r, result);
+    if (!result)
+        result = &unwanted;
+    mica_reply_result(r, result);
+    if (s->receipt)
+        status = mica_receipt_end(s->receipt, s, status, result, err);
     s->request_ns = 0;
     s->prefill_ns = 0;
     s->prefill_n = s->cached_n = s->dropped_n = 0;

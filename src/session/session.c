@@ -6,11 +6,14 @@
 #include <sys/mman.h>
 
 #include "base/clock.h"
+#include "base/map_huge.h"
 #include "base/mem.h"
 #include "session/batch.h"
 #include "session/embed.h"
+#include "session/fit.h"
 #include "session/guide.h"
 #include "session/plan.h"
+#include "session/receipt.h"
 #include "session/speculate.h"
 
 /* ---- making ---- */
@@ -30,6 +33,7 @@ static mica_status reserve(mica_session *s, mica_error *err)
         return mica_fail_nomem(err, bytes, "the session's KV cache and workspace");
     s->memory = memory;
     s->memory_bytes = bytes;
+    s->kv_small_bytes = kv;
     mica_kv_init(&s->kv, &w->h, o->n_ctx, step, k_quant, v_quant, memory, (uint8_t *)memory + values);
     s->exec = (mica_exec){.w = w, .kern = &s->model->kernels, .pool = s->pool, .chunk = step,
                           .logits_max = mica_plan_rows(o)};
@@ -78,6 +82,9 @@ static mica_status make_parts(mica_session *s, const mica_session_loan *loan, mi
         (s->options.draft_max > 0 && (status = mica_speculator_new(s, &s->speculator, err))))
         return status;
     s->batch = loan ? loan->batch : NULL;
+    s->governed = (mica_governed){.governor = loan ? NULL : s->options.governor, .pool = s->pool, .options = &s->options,
+                                  .threads = &s->threads, .cancelled = &s->cancelled};
+    s->governor = loan && loan->governed ? loan->governed : &s->governed;
     mica_weights_want(&s->model->weights, 0); /* comes in while a prompt is made */
     return MICA_OK;
 }
@@ -111,10 +118,14 @@ mica_status mica_session_new(mica_model *model, const mica_session_options *opti
     *out = NULL;
     mica_status status = mica_plan_resolve(model, options, &o, &threads, err);
     if (!status)
-        status = mica_plan_memory(model, &o, &plan, err);
+        status = mica_fit_require(model, &o, &mica_fit_session, &plan, err);
     if (!status)
-        status = mica_plan_check(&o, &plan, "a smaller prefill chunk", "a shorter context", err);
-    return status ? status : mica_session_make(model, &o, &threads, NULL, out, err);
+        status = mica_session_make(model, &o, &threads, NULL, out, err);
+    if (!status) {
+        (*out)->reserved = plan.kv_bytes + plan.workspace_bytes;
+        atomic_fetch_add(&model->reserved, (*out)->reserved);
+    }
+    return status;
 }
 
 void mica_session_free(mica_session *s)
@@ -140,6 +151,7 @@ void mica_session_free(mica_session *s)
     free(s->itl_ns);
     free(s->sorted);
     free(s->sysroot);
+    atomic_fetch_sub(&s->model->reserved, s->reserved);
     mica_model_close(s->model);
     free(s);
 }
@@ -193,6 +205,8 @@ void mica_session_settle(mica_session *s)
 
 void mica_session_find(mica_session *s)
 {
+    if (s->from_nothing && s->reply.gen_n == 0)
+        return;
     int32_t n = mica_kv_lease_find(&s->lease, s->tokens, s->n_tokens - 1, s->n_computed); /* one is computed for its logits */
     if (s->reply.gen_n == 0)
         s->cached_n += n - s->n_computed;
@@ -212,6 +226,15 @@ void mica_session_give_up(mica_session *s)
     s->n_computed = 0;
 }
 
+/* Each token reads the whole cache: once half of it is in use it goes into huge pages. Not before, they would make all of it resident. */
+static void keep_cache_fast(mica_session *s)
+{
+    if (!s->kv_small_bytes || s->n_computed < s->options.n_ctx / 2)
+        return;
+    mica_memory_collapse(s->memory, s->kv_small_bytes);
+    s->kv_small_bytes = 0;
+}
+
 mica_status mica_session_compute(mica_session *s, mica_error *err)
 {
     int32_t chunk = s->options.prefill_chunk, start = s->n_computed, total = s->n_tokens - start;
@@ -225,12 +248,16 @@ mica_status mica_session_compute(mica_session *s, mica_error *err)
         total = s->n_tokens;
     }
     while (s->n_computed < s->n_tokens && !(status = mica_session_interrupted(s, s->n_computed - start, total, err))) {
-        int32_t n = s->n_tokens - s->n_computed < chunk ? s->n_tokens - s->n_computed : chunk;
+        mica_govern_before(&s->governed);
+        int32_t most = mica_govern_chunk(&s->governed, chunk);
+        int32_t n = s->n_tokens - s->n_computed < most ? s->n_tokens - s->n_computed : most;
         bool last = s->n_computed + n == s->n_tokens;
         mica_span span = {&s->kv, s->tokens + s->n_computed, n, s->n_computed, last ? 1 : 0};
         mica_forward(&s->exec, &span, 1);
+        mica_govern_after(&s->governed, n == 1 && s->reply.gen_n > 0);
         s->n_computed += n;
         s->logits_valid = last;
+        keep_cache_fast(s);
     }
     if (!status && total > 0 && s->options.on_prefill && s->reply.gen_n == 0)
         s->options.on_prefill(s->options.user, total, total);
@@ -262,6 +289,9 @@ mica_status mica_session_shrink(mica_session *s, const int32_t *tokens, size_t n
         return mica_fail(err, MICA_CONTEXT_FULL,
                          "%zu tokens and room for a reply do not fit the context of %d; a context of at least %zu is needed", n,
                          o->n_ctx, n + 1);
+    mica_status status = s->receipt ? mica_receipt_may_drop(s->receipt, err) : MICA_OK;
+    if (status)
+        return status;
     int32_t keep = o->keep_first < (int32_t)n ? o->keep_first : (int32_t)n;
     int32_t tail = (o->n_ctx - keep) / 2, dropped = (int32_t)n - keep - tail, inserted = 0;
     if (o->full_policy == MICA_FULL_SUMMARISE) {
@@ -306,6 +336,8 @@ mica_status mica_session_accept(mica_session *s, const int32_t *tokens, size_t n
     s->reply.gen_n = 0; /* what is computed from now on is prompt */
     s->prefill_ns = 0;
     s->prefill_n = s->cached_n = s->dropped_n = 0;
+    if (s->receipt && (status = mica_receipt_begin(s->receipt, s, err)))
+        return status;
     if (s->batch)
         mica_session_give_up(s); /* the tree has it, and may have more */
     if (n >= (size_t)s->options.n_ctx)

@@ -16,8 +16,10 @@
 #define MICA_SESSION_SESSION_H
 #include <stdatomic.h>
 
+#include "mica/mica_receipt.h"
 #include "model/forward.h"
 #include "session/engine.h"
+#include "session/govern.h"
 #include "session/kv_lease.h"
 #include "session/reply.h"
 #include "text/sampler.h"
@@ -38,13 +40,18 @@ struct mica_session {
     mica_stop *stop;
     mica_batch *batch;           /* that it belongs to; NULL: none */
     mica_speculator *speculator; /* NULL: draft_max is 0 */
+    mica_governed governed;      /* not in a batch */
+    mica_governed *governor;     /* that, or the batch's */
     mica_guide *guide;           /* NULL: no reply has asked for a constraint or healing yet */
     mica_embedder *embedder;     /* NULL: nothing was embedded yet */
     bool owns_pool;
     void *memory; /* KV cache and workspace, one mapping; NULL in a batch */
     size_t memory_bytes;
+    size_t kv_small_bytes; /* of the KV cache at its beginning, while it is in small pages */
+    int64_t reserved; /* bytes that the model's plans count for it; 0 where another session or a batch has them */
     int32_t *tables; /* of the lease */
     uint64_t ended;  /* the number of its last reply among the batch's */
+    bool from_nothing; /* the prompt of the request under way takes nothing from the tree of prefixes */
     char *sysroot;
 
     int32_t *tokens; /* [n_ctx] */
@@ -55,6 +62,7 @@ struct mica_session {
     bool logits_valid;
     atomic_bool cancelled;
     mica_reply reply; /* under way, or the last one */
+    mica_receipt *receipt; /* borrowed; NULL: nobody wants one */
 
     /* metrics of the request that is under way: from the first sync after a reply to the next reply */
     int64_t request_ns;   /* when it was accepted; 0: none */
@@ -69,6 +77,7 @@ typedef struct mica_session_loan {
     const mica_exec *exec; /* with `batch` and `blocks`, or all three are NULL */
     mica_batch *batch;
     mica_kv_blocks *blocks;
+    mica_governed *governed;
 } mica_session_loan;
 
 /** Makes a session with resolved options, without a look at limits. `loan` NULL: nothing is borrowed. Takes a reference on the

@@ -78,7 +78,8 @@ static int32_t room_for_draft(const mica_reply *r)
     int32_t room = s->options.n_ctx - s->n_tokens - 1;
     if (r->o.max_tokens >= 0 && r->o.max_tokens - r->gen_n - 1 < room)
         room = r->o.max_tokens - r->gen_n - 1;
-    return room < s->options.draft_max ? room : s->options.draft_max;
+    int32_t longest = mica_govern_draft(&s->governed, s->options.draft_max);
+    return room < longest ? room : longest;
 }
 
 static int32_t length_of(const mica_speculator *sp, const mica_reply *r, int source, int32_t room)
@@ -129,9 +130,11 @@ static void compute(mica_speculator *sp, mica_session *s, int32_t n)
 {
     memcpy(s->tokens + s->n_tokens, sp->tokens, (size_t)n * sizeof *sp->tokens); /* beyond the history: nobody reads it there */
     mica_span span = {&s->kv, s->tokens + s->n_computed, 1 + n, s->n_computed, 1 + n};
+    mica_govern_before(&s->governed);
     int64_t start = mica_now_ns();
     mica_forward(&s->exec, &span, 1);
     mica_pace_step(&sp->pace, 1 + n, mica_now_ns() - start);
+    mica_govern_after(&s->governed, n == 0);
 }
 
 /* How many of the last `said` tokens of the history, one after another, are those of the draft from its token `from` on; of

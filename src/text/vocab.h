@@ -20,6 +20,9 @@ mica_status mica_vocab_load(const mica_gguf *g, void (*on_warning)(void *user, c
                             mica_vocab **out, mica_error *err);
 void mica_vocab_free(mica_vocab *v);
 
+/** Bytes of heap that the file's vocabulary takes once it is loaded, to a few KiB; nothing is read but the sizes of its arrays. */
+size_t mica_vocab_heap_bytes(const mica_gguf *g);
+
 int32_t mica_vocab_size(const mica_vocab *v);
 /** The raw piece as the file has it (byte-level alphabet, U+2581, <0x0A>). Invalid id: empty. */
 mica_str mica_vocab_piece(const mica_vocab *v, int32_t id);

@@ -33,12 +33,29 @@ static mica_status index_strings(mica_strings *s, const mica_gguf_value *v, size
     return MICA_OK;
 }
 
-static mica_status new_table(mica_table *t, uint32_t count, mica_error *err)
+static uint64_t table_slots(uint64_t count)
 {
     uint64_t slots = 16;
-    while (slots * 2 < (uint64_t)count * 3) {
+    while (slots * 2 < count * 3) {
         slots *= 2;
     }
+    return slots;
+}
+
+size_t mica_vocab_heap_bytes(const mica_gguf *g)
+{
+    const mica_gguf_value *tokens = mica_gguf_find(g, "tokenizer.ggml.tokens");
+    const mica_gguf_value *merges = mica_gguf_find(g, "tokenizer.ggml.merges");
+    uint64_t n = tokens && tokens->count <= MICA_VOCAB_MAX_TOKENS ? tokens->count : 0;
+    uint64_t m = merges && merges->count <= 4 * (uint64_t)MICA_VOCAB_MAX_TOKENS ? merges->count : 0;
+    uint64_t token = sizeof(uint32_t) + sizeof(uint64_t) + 2; /* where it starts, its hash, two flags */
+    uint64_t bytes = n * token + table_slots(n) * sizeof(mica_slot);
+    return (size_t)(m ? bytes + m * (sizeof(uint32_t) + sizeof(int32_t)) + table_slots(m) * sizeof(mica_slot) : bytes);
+}
+
+static mica_status new_table(mica_table *t, uint32_t count, mica_error *err)
+{
+    uint64_t slots = table_slots(count);
     t->slots = mica_new_array((size_t)slots, sizeof(*t->slots));
     t->mask = (uint32_t)(slots - 1);
     t->budget = (uint64_t)count * 32 + 4096; /* good hashing at 2/3 full takes about 2 probes an entry */

@@ -50,6 +50,25 @@ class Prefixes(unittest.TestCase):
         finally:
             self.assertEqual(server.stop(), 0)
 
+    def test_a_request_may_do_without(self):
+        """cache_prompt false: nothing of the prompt comes from the memory, alone or beside others with the same one."""
+        server = Server("--parallel", 3, "--ctx", CTX, model=MODEL)
+        try:
+            first = ask(server, 1)
+            self.assertEqual(cached(ask(server, 1)), 119)
+            computed = server.metrics()["mica_cached_tokens_total"]
+            with concurrent.futures.ThreadPoolExecutor(3) as pool:
+                for reply in pool.map(lambda _: ask(server, 1, cache_prompt=False), range(6)):
+                    self.assertEqual(cached(reply), 0)
+                    self.assertEqual(text_of(reply), text_of(first))
+            self.assertEqual(server.metrics()["mica_cached_tokens_total"], computed)
+            self.assertEqual(cached(ask(server, 1, cache_prompt=True)), 119)  # they left it as it was
+            self.assertEqual(server.metrics()["mica_kv_tokens"], 0)
+            answer = server.post("/v1/completions", body(1, cache_prompt="no"))
+            self.assertEqual((answer.status, answer.json()["error"]["param"]), (400, "cache_prompt"))
+        finally:
+            self.assertEqual(server.stop(), 0)
+
     def test_choices_share(self):
         """The choices of one request compute their prompt once."""
         server = Server("--parallel", 4, "--ctx", CTX, model=MODEL)

@@ -545,7 +545,7 @@ static void test_plan(void **state)
     assert_int_equal(plan.kv_bytes, 5 * single.kv_bytes);
     assert_int_equal(plan.prefill_chunk, 256);
     assert_int_equal(plan.total_bytes, plan.weights_bytes + plan.kv_bytes + plan.workspace_bytes);
-    o.memory_limit = plan.kv_bytes + plan.workspace_bytes - 1;
+    o.memory_limit = plan.peak_bytes - 1;
     assert_int_equal(mica_batch_new(*state, &o, &b, &err), MICA_OVER_BUDGET);
     assert_null(b);
     o.memory_limit++;

@@ -395,7 +395,8 @@ static void test_plan_and_budget(void **state)
     assert_int_equal(mica_session_plan(*state, &o, &plan, &err), MICA_OK);
     assert_int_equal(plan.kv_bytes, 2 * 1 * 4 * 32 * 256 * 2); /* K and V, layers, heads, head size, positions, F16 */
     assert_int_equal(plan.total_bytes, plan.weights_bytes + plan.kv_bytes + plan.workspace_bytes);
-    o.memory_limit = plan.kv_bytes + plan.workspace_bytes - 1;
+    assert_int_equal(plan.peak_bytes, plan.touched_bytes + plan.kv_bytes + plan.workspace_bytes + plan.fixed_bytes + plan.guide_bytes);
+    o.memory_limit = plan.peak_bytes - 1;
     assert_int_equal(mica_session_new(*state, &o, &s, &err), MICA_OVER_BUDGET);
     assert_null(s);
     o.memory_limit++;

@@ -91,10 +91,12 @@ MICA_INLINE void fill_panel(const avx2_format *f, panel32 *p, const tile_rows *r
 /* The sums of the tokens' blocks as floats: exact, they are at most 32 * 127. */
 MICA_INLINE void sum_tokens(panel32 *p, const mica_act *x, int64_t t0, int64_t b0, int n)
 {
-    __mmask32 there = (__mmask32)((UINT64_C(1) << 2 * n) - 1);
+    __mmask16 there = row_mask(n);
     for (int i = 0; i < TOKENS; i++) {
-        __m512i pairs = _mm512_maskz_loadu_epi16(there, x->sum + (t0 + i) * (x->k / 16) + 2 * b0);
-        _mm512_storeu_ps(p->xsum[i], _mm512_cvtepi32_ps(_mm512_madd_epi16(pairs, _mm512_set1_epi16(1))));
+        const int16_t *sum = x->sum + (t0 + i) * (x->k / 16) + 2 * b0; /* two for each block */
+        __m512i pairs = _mm512_castps_si512(_mm512_maskz_loadu_ps(there, sum));
+        __m512i total = _mm512_dpwssd_epi32(_mm512_setzero_si512(), pairs, _mm512_set1_epi16(1));
+        _mm512_storeu_ps(p->xsum[i], _mm512_cvtepi32_ps(total));
     }
 }
 

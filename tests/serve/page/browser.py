@@ -22,6 +22,7 @@ class PageTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
+        chromium()  # first: where it cannot start, the program ends here
         cls.server = Server(*cls.arguments, model=cls.model, env=cls.env)
         cls.url = "http://{}:{}/".format(*cls.server.address)
 

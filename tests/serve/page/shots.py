@@ -40,12 +40,15 @@ def draw(server, path, scheme, window, panel=False):
 
 def main():
     folder = sys.argv[1]
+    chromium()
     server = Server("--parallel", 4, "--ctx", 4096, model=MODEL)
-    draw(server, os.path.join(folder, "page-dark.png"), "dark", DESKTOP)
-    draw(server, os.path.join(folder, "page-light.png"), "light", DESKTOP)
-    draw(server, os.path.join(folder, "page-phone.png"), "light", PHONE)
-    draw(server, os.path.join(folder, "page-phone-panel.png"), "dark", PHONE, panel=True)
-    server.stop()
+    try:
+        draw(server, os.path.join(folder, "page-dark.png"), "dark", DESKTOP)
+        draw(server, os.path.join(folder, "page-light.png"), "light", DESKTOP)
+        draw(server, os.path.join(folder, "page-phone.png"), "light", PHONE)
+        draw(server, os.path.join(folder, "page-phone-panel.png"), "dark", PHONE, panel=True)
+    finally:
+        server.stop()
 
 
 if __name__ == "__main__":

@@ -300,8 +300,9 @@ class Gone(unittest.TestCase):
     """The server ends while the page is open."""
 
     def test_it_is_said(self):
-        server = Server()
         page = chromium().new_page()
+        server = Server()
+        self.addCleanup(server.stop)
         page.goto("http://{}:{}/".format(*server.address))
         page.get_by_text("ok, up").wait_for()
         server.process.kill()
@@ -312,7 +313,6 @@ class Gone(unittest.TestCase):
         page.locator(".foot .error").wait_for()
         self.assertIn("the server cannot be reached", page.locator(".foot").inner_text())
         page.close()
-        server.stop()
 
 
 if __name__ == "__main__":
