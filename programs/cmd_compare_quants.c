@@ -11,7 +11,7 @@
 #include "mica/mica_ops.h"
 #include "quant_score.h"
 
-enum { MAX_FILES = 16, SPEED_PROMPT = 256, SPEED_REPLY = 32 };
+enum { MAX_FILES = 16, SPEED_PROMPT = 128, SPEED_REPLY = 32 };
 
 typedef struct candidate {
     const char *path;

@@ -12,15 +12,17 @@
 #include "pulled.h"
 #include "share.h"
 
-static const char *const states[] = {
-    [MICA_CACHE_GOOD] = "good", [MICA_CACHE_UNCHECKED] = "unchecked", [MICA_CACHE_MISSING] = "missing", [MICA_CACHE_FILE] = "file"};
+static const char *const states[] = {[MICA_CACHE_GOOD] = "good",
+                                     [MICA_CACHE_UNCHECKED] = "unchecked",
+                                     [MICA_CACHE_MISSING] = "missing",
+                                     [MICA_CACHE_FILE] = "file"};
 
 /* ---- list ---- */
 
 static json_t *as_json(const mica_cache_model *m)
 {
-    return json_pack("{s:o, s:I, s:o, s:s}", "name", mica_json_text(m->name, strlen(m->name)), "bytes", (json_int_t)m->bytes, "sha256",
-                     *m->sha256 ? json_string(m->sha256) : json_null(), "state", states[m->state]);
+    return json_pack("{s:o, s:I, s:o, s:s}", "name", mica_json_text(m->name, strlen(m->name)), "bytes", (json_int_t)m->bytes,
+                     "sha256", *m->sha256 ? json_string(m->sha256) : json_null(), "state", states[m->state]);
 }
 
 static int print_json(const char *folder, const mica_cache_model *list, size_t n)
@@ -28,7 +30,9 @@ static int print_json(const char *folder, const mica_cache_model *list, size_t n
     json_t *models = json_array();
     for (size_t i = 0; i < n; i++)
         json_array_append_new(models, as_json(&list[i]));
-    return mica_json_line(json_pack("{s:o, s:o}", "folder", mica_json_text(folder, strlen(folder)), "models", models)) ? CODE_OK : CODE_FAILED;
+    return mica_json_line(json_pack("{s:o, s:o}", "folder", mica_json_text(folder, strlen(folder)), "models", models))
+               ? CODE_OK
+               : CODE_FAILED;
 }
 
 static int list_models(const mica_opts *o, const char *folder)
@@ -45,8 +49,8 @@ static int list_models(const mica_opts *o, const char *folder)
         if (n > 0)
             printf("%-44s %12s  %-12s  %s\n", "name", "bytes", "SHA-256", "state");
         for (size_t i = 0; i < n; i++)
-            printf("%-44s %12lld  %-12.12s  %s\n", list[i].name, (long long)list[i].bytes, *list[i].sha256 ? list[i].sha256 : "-",
-                   states[list[i].state]);
+            printf("%-44s %12lld  %-12.12s  %s\n", list[i].name, (long long)list[i].bytes,
+                   *list[i].sha256 ? list[i].sha256 : "-", states[list[i].state]);
     }
     free(list);
     return code;
@@ -106,7 +110,10 @@ static int verify_models(const mica_opts *o, const char *folder)
 
 /* ---- known ---- */
 
-static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
 
 /* The names of the registry files of a folder, added to the list. */
 static bool add_names(const char *folder, char **names, size_t most, size_t *n)
@@ -166,7 +173,8 @@ static int take_away(const mica_opts *o, const char *folder)
 {
     int64_t freed;
     mica_error err;
-    mica_status status = o->n_args > 1 ? mica_cache_remove(folder, o->args[1], &freed, &err) : mica_cache_prune(folder, &freed, &err);
+    mica_status status =
+        o->n_args > 1 ? mica_cache_remove(folder, o->args[1], &freed, &err) : mica_cache_prune(folder, &freed, &err);
     if (status)
         return mica_load_failed(&err);
     printf("%lld bytes freed\n", (long long)freed);

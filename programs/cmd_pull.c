@@ -12,8 +12,8 @@
 #include "pulled.h"
 #include "share.h"
 
-/* The first of these variables that says something. The upper-case HTTP_PROXY is not among them: a web server sets it from a request's
- * header "Proxy". */
+/* The first of these variables that says something. The upper-case HTTP_PROXY is not among them: a web server sets it from a
+ * request's header "Proxy". */
 static const char *environment(const char *a, const char *b, const char *c, const char *d)
 {
     const char *names[] = {a, b, c, d};
@@ -42,7 +42,8 @@ static int open_name(const char *name, mica_pull_entry *entry, mica_error *err)
 {
     char file[256], path[4096];
     if (!mica_name_good(name))
-        return mica_term_usage("mica pull: \"%s\" is neither the name of a model, an address (http://, https://) nor a file (.json)", name);
+        return mica_term_usage(
+            "mica pull: \"%s\" is neither the name of a model, an address (http://, https://) nor a file (.json)", name);
     snprintf(file, sizeof file, "registry/%s.json", name);
     if (!mica_share_find(file, path))
         return mica_term_error("no model %s is known: mica models known lists those that are; others by their address", name);

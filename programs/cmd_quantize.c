@@ -56,7 +56,8 @@ static void warn(const mica_quantize_result *r, bool weighted)
 {
     char text[200];
     if (r->was_quantized)
-        mica_term_warning(NULL, "the input is quantised already, so its errors are added to the new ones: begin with an F16 or BF16 file if there is one");
+        mica_term_warning(NULL, "the input is quantised already, so its errors are added to the new ones: begin with an F16 or BF16 file if "
+                                "there is one");
     if (r->n_short_rows) {
         snprintf(text, sizeof text, "%lld matrices have rows that the format's blocks do not divide; they got another of about as many bits",
                  (long long)r->n_short_rows);

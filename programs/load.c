@@ -300,8 +300,9 @@ static mica_bar prefill_bar = {.what = "reading the prompt"}; /* outlives the se
 static int load_draft(const mica_opts *o, mica_model **model)
 {
     char path[4096];
-    int code = snprintf(path, sizeof path, "%s", o->draft_model) < (int)sizeof path ? mica_pulled_resolve(path)
-                                                                                     : mica_term_error("the path of the model is longer than 4095 bytes");
+    if (snprintf(path, sizeof path, "%s", o->draft_model) >= (int)sizeof path)
+        return mica_term_error("the path of the model is longer than 4095 bytes");
+    int code = mica_pulled_resolve(path);
     return code == CODE_OK ? mica_load_model(o, path, model) : code;
 }
 

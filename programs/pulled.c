@@ -27,11 +27,12 @@ int mica_pulled_folder(char path[4096])
 static void describe(mica_pulled_progress *p, int64_t done, int64_t total, int64_t now)
 {
     double seconds = (double)(now - p->start_ns) / 1e9, rate = seconds > 0 ? (double)(done - p->first) / seconds : 0;
-    int n = total >= 0 ? snprintf(p->text, sizeof p->text, "%s: %.1f of %.1f MB, %.1f MB/s", p->what, (double)done / 1e6, (double)total / 1e6,
-                                  rate / 1e6)
+    int n = total >= 0 ? snprintf(p->text, sizeof p->text, "%s: %.1f of %.1f MB, %.1f MB/s", p->what, (double)done / 1e6,
+                                  (double)total / 1e6, rate / 1e6)
                        : snprintf(p->text, sizeof p->text, "%s: %.1f MB, %.1f MB/s", p->what, (double)done / 1e6, rate / 1e6);
     if (total >= 0 && rate > 0 && n > 0 && n < (int)sizeof p->text)
-        snprintf(p->text + n, sizeof p->text - (size_t)n, ", %.0f s left    ", (double)(total - done) / rate); /* over what was longer */
+        snprintf(p->text + n, sizeof p->text - (size_t)n, ", %.0f s left    ",
+                 (double)(total - done) / rate); /* over what was longer */
 }
 
 static int show(void *user, const char *what, int64_t done, int64_t total)
@@ -78,7 +79,8 @@ int mica_pulled_resolve(char path[4096])
     char folder[4096], found[4096];
     mica_pulled_progress progress;
     mica_error err;
-    if (!strchr(path, '/') && access(path, F_OK) != 0 && mica_pulled_folder(folder) == CODE_OK && mica_cache_find(folder, path, found))
+    if (!strchr(path, '/') && access(path, F_OK) != 0 && mica_pulled_folder(folder) == CODE_OK &&
+        mica_cache_find(folder, path, found))
         memcpy(path, found, strlen(found) + 1);
     mica_pull_options options = mica_pulled_options(&progress, mica_path_tail(path));
     mica_status status = mica_cache_check(path, &options, &err);

@@ -1,5 +1,5 @@
-/* pulled.h - the folder of models that mica pull fills, seen from the commands: a model may be called by its name there. Nothing of this is
- * in a program built without MICA_PULL. Called by load.c, cmd_pull.c and cmd_models.c. */
+/* pulled.h - the folder of models that mica pull fills, seen from the commands: a model may be called by its name there.
+ * Nothing of this is in a program built without MICA_PULL. Called by load.c, cmd_pull.c and cmd_models.c. */
 #ifndef MICA_PROGRAMS_PULLED_H
 #define MICA_PROGRAMS_PULLED_H
 #include "pull/options.h"
@@ -9,11 +9,14 @@
 int mica_pulled_folder(char path[4096]);
 
 #ifdef MICA_HAVE_PULL
-/** A word that is no file becomes the path of the pulled model of that name, if there is one. What mica pull brought and was touched since
- * is hashed first, and refused if a byte is wrong. */
+/** A word that is no file becomes the path of the pulled model of that name, if there is one. What mica pull brought and was
+ * touched since is hashed first, and refused if a byte is wrong. */
 int mica_pulled_resolve(char path[4096]);
 #else
-static inline int mica_pulled_resolve(const char *path) { return path ? CODE_OK : CODE_FAILED; }
+static inline int mica_pulled_resolve(const char *path)
+{
+    return path ? CODE_OK : CODE_FAILED;
+}
 #endif
 
 /** The progress of what takes long: a bar at a terminal, else a line every ten seconds. */

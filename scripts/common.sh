@@ -24,7 +24,8 @@ missing_packages() {
 # for Playwright's driver.
 client_packages() {
     printf 'libatomic1 '
-    for pair in chromium:chromium node:nodejs npm:npm nats-server:nats-server minisign:minisign prometheus:prometheus; do
+    for pair in chromium:chromium node:nodejs npm:npm nats-server:nats-server minisign:minisign prometheus:prometheus \
+        mvn:maven javac:default-jdk-headless; do
         command -v "${pair%:*}" >/dev/null 2>&1 || printf '%s ' "${pair#*:}"
     done
 }

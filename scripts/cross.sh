@@ -9,7 +9,8 @@ cmake_build() {
     # shellcheck disable=SC2086
     {
         cmake -S "$source" -B "$folder" -G Ninja $toolchain -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$prefix" \
-            -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DBUILD_SHARED_LIBS=OFF "$@" &&
+            -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DBUILD_SHARED_LIBS=OFF \
+            -DCMAKE_POLICY_VERSION_MINIMUM=3.5 "$@" &&
             cmake --build "$folder" --target $targets
     } >"$folder.log" 2>&1 || {
         grep -E -A 8 'error|FAILED|CMake Error' "$folder.log" | head -n 60 >&2
@@ -41,5 +42,6 @@ mica_build() {
     say "building mica in $out"
     PKG_CONFIG_LIBDIR=$prefix/lib/pkgconfig
     export PKG_CONFIG_LIBDIR
-    cmake_build "$root" mica -DMICA_TESTS=OFF -DMICA_SERVER=OFF -DMICA_ROUTER=OFF -DMICA_OPS=OFF "$@"
+    cmake_build "$root" mica -DMICA_TESTS=OFF -DMICA_SERVER=OFF -DMICA_ROUTER=OFF -DMICA_OPS=OFF \
+        -DMICA_WERROR=OFF "$@" # these compilers are newer than the code
 }

@@ -69,7 +69,7 @@ static mica_status find_importance(const quantizer *q, plan *p, mica_error *err)
 {
     const mica_gguf_tensor *t = p->from;
     int64_t n = 0;
-    if (!q->options->imatrix || p->to->block_weights == 1)
+    if (!q->options->imatrix || p->to->block_weights == 1 || p->to->type == MICA_TYPE_Q8_0) /* nothing to gain at eight bits */
         return MICA_OK;
     p->importance = mica_imatrix_find(q->options->imatrix, t->name, &n);
     if (p->importance && n != t->dims[0])

@@ -8,7 +8,7 @@
 #include "base/map_huge.h"
 #include "base/mem.h"
 
-enum { LINE = 64, HUGE = 2 << 20 };
+enum { LINE = 64, HUGE_PAGE = 2 << 20 };
 #define DEFAULT_BUFFER ((size_t)512 << 20)
 
 typedef uint64_t line __attribute__((vector_size(LINE)));
@@ -77,8 +77,8 @@ mica_status mica_bandwidth_read(mica_pool *pool, size_t bytes, int32_t rounds, d
     reader r = {.lines = all / LINE / threads & ~(size_t)3};
     if (r.lines == 0)
         return mica_fail(err, MICA_INVALID_ARGUMENT, "%zu bytes are too few to read with %zu threads", all, threads);
-    size_t room = mica_round_up(r.lines * threads * LINE, HUGE);
-    r.data = mica_new_aligned(HUGE, room);
+    size_t room = mica_round_up(r.lines * threads * LINE, HUGE_PAGE);
+    r.data = mica_new_aligned(HUGE_PAGE, room);
     if (!r.data)
         return mica_fail_nomem(err, all, "the buffer that is read");
     mica_memory_collapse(r.data, room); /* as weights are mapped where the system can: small pages may cost a third */

@@ -29,8 +29,11 @@ mica_status mica_cache_make(const char *folder, mica_error *err)
     char blobs[4096];
     if (snprintf(blobs, sizeof blobs, "%s/blobs", folder) >= (int)sizeof blobs)
         return mica_fail(err, MICA_INVALID_ARGUMENT, "the path of the folder of models is too long");
-    const char *made = mkdir(folder, 0777) != 0 && errno != EEXIST ? folder : mkdir(blobs, 0777) != 0 && errno != EEXIST ? blobs : NULL;
-    return made ? mica_fail(err, MICA_IO_ERROR, "cannot make the folder %s: %s", mica_path_tail(made), strerror(errno)) : MICA_OK;
+    const char *made = mkdir(folder, 0777) != 0 && errno != EEXIST  ? folder
+                       : mkdir(blobs, 0777) != 0 && errno != EEXIST ? blobs
+                                                                    : NULL;
+    return made ? mica_fail(err, MICA_IO_ERROR, "cannot make the folder %s: %s", mica_path_tail(made), strerror(errno))
+                : MICA_OK;
 }
 
 bool mica_cache_is_blob(const char *path, char sum[MICA_SHA256_TEXT])
@@ -48,7 +51,8 @@ bool mica_cache_find(const char *folder, const char *name, char path[4096])
 {
     struct stat st;
     for (int i = 0; i < 2 && mica_name_good(name); i++)
-        if (snprintf(path, 4096, "%s/%s%s", folder, name, i == 0 ? "" : ".gguf") < 4096 && lstat(path, &st) == 0 && !S_ISDIR(st.st_mode))
+        if (snprintf(path, 4096, "%s/%s%s", folder, name, i == 0 ? "" : ".gguf") < 4096 && lstat(path, &st) == 0 &&
+            !S_ISDIR(st.st_mode))
             return true;
     return false;
 }
@@ -141,7 +145,8 @@ mica_status mica_cache_verify(const char *path, const mica_pull_options *o, mica
     char blob[4096], sum[MICA_SHA256_TEXT], found[MICA_SHA256_TEXT];
     real_blob(path, blob, sum);
     if (!*blob)
-        return mica_fail(err, MICA_INVALID_ARGUMENT, "%s was not pulled: nothing says what its checksum should be", mica_path_tail(path));
+        return mica_fail(err, MICA_INVALID_ARGUMENT, "%s was not pulled: nothing says what its checksum should be",
+                         mica_path_tail(path));
     mica_status status = mica_cache_hash(blob, o, found, err);
     if (!status && strcmp(found, sum) != 0)
         return mica_fail(err, MICA_BAD_FILE, "%s is damaged: its SHA-256 is %.16s..., and %.16s... was pulled; pull it again",
@@ -174,7 +179,8 @@ mica_status mica_cache_link(const char *folder, const char *name, const char *su
         mica_pull_options quiet = mica_pull_options_default();
         if (S_ISREG(st.st_mode) && mica_cache_hash(path, &quiet, found, NULL) == MICA_OK && strcmp(found, sum) == 0)
             return MICA_OK;
-        return mica_fail(err, MICA_IO_ERROR, "%s is there and was not pulled: move it away, or give another name", mica_path_tail(path));
+        return mica_fail(err, MICA_IO_ERROR, "%s is there and was not pulled: move it away, or give another name",
+                         mica_path_tail(path));
     }
     snprintf(temporary, sizeof temporary, "%s.tmp-%ld", path, (long)getpid());
     unlink(temporary);

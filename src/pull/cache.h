@@ -4,9 +4,9 @@
  *     FOLDER/blobs/sha256-HEX.ok              its size and time when its checksum was last found right
  *     FOLDER/blobs/NAME.part, NAME.part.from  what is being fetched (part.h)
  *
- * A file whose size or time is not that of its .ok is hashed before it is used, so that a byte that was changed is found before it is
- * loaded; what changed without a trace is found by mica_cache_verify(). Files in FOLDER that are no such links are models without a
- * known checksum: they are listed and otherwise left alone. Called by pull.c and the programs. */
+ * A file whose size or time is not that of its .ok is hashed before it is used, so that a byte that was changed is found before
+ * it is loaded; what changed without a trace is found by mica_cache_verify(). Files in FOLDER that are no such links are models
+ * without a known checksum: they are listed and otherwise left alone. Called by pull.c and the programs. */
 #ifndef MICA_PULL_CACHE_H
 #define MICA_PULL_CACHE_H
 #include "base/error.h"
@@ -36,7 +36,8 @@ mica_status mica_cache_prune(const char *folder, int64_t *freed, mica_error *err
 
 /** Does the path lead to a blob, in any folder? Its checksum is `sum` then. */
 bool mica_cache_is_blob(const char *path, char sum[MICA_SHA256_TEXT]);
-/** MICA_BAD_FILE: the path leads to a blob that is not what its name says. Reads it only if it was touched since the last check. */
+/** MICA_BAD_FILE: the path leads to a blob that is not what its name says. Reads it only if it was touched since the last
+ * check. */
 mica_status mica_cache_check(const char *path, const mica_pull_options *o, mica_error *err);
 /** The same, but reads it in any case. */
 mica_status mica_cache_verify(const char *path, const mica_pull_options *o, mica_error *err);
@@ -44,8 +45,8 @@ mica_status mica_cache_verify(const char *path, const mica_pull_options *o, mica
 /** The path of a name's file, with or without its ".gguf"; false if there is none. */
 bool mica_cache_find(const char *folder, const char *name, char path[4096]);
 
-/* For pull.c and cache_list.c. The lock: shared while a blob gets its name, alone while blobs without one are removed; a descriptor
- * to close, or -1. */
+/* For pull.c and cache_list.c. The lock: shared while a blob gets its name, alone while blobs without one are removed; a
+ * descriptor to close, or -1. */
 int mica_cache_lock(const char *folder, bool alone);
 bool mica_cache_is_stamped(const char *path);
 mica_status mica_cache_make(const char *folder, mica_error *err);

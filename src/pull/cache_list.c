@@ -24,7 +24,9 @@ static bool ends_with(const char *name, const char *ending)
 int mica_cache_lock(const char *folder, bool alone)
 {
     char path[4096];
-    int fd = snprintf(path, sizeof path, "%s/blobs/.lock", folder) < (int)sizeof path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666) : -1;
+    int fd = snprintf(path, sizeof path, "%s/blobs/.lock", folder) < (int)sizeof path
+                 ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666)
+                 : -1;
     while (fd >= 0 && flock(fd, alone ? LOCK_EX : LOCK_SH) != 0 && errno == EINTR)
         ;
     return fd;
@@ -54,7 +56,10 @@ static void look_at(const char *folder, mica_cache_model *m)
     }
 }
 
-static int by_name(const void *a, const void *b) { return strcmp(((const mica_cache_model *)a)->name, ((const mica_cache_model *)b)->name); }
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const mica_cache_model *)a)->name, ((const mica_cache_model *)b)->name);
+}
 
 static bool add(mica_cache_model **list, size_t *n, const char *name)
 {
@@ -77,7 +82,8 @@ mica_status mica_cache_list(const char *folder, mica_cache_model **list, size_t 
     *list = NULL;
     *n = 0;
     if (!dir)
-        return errno == ENOENT ? MICA_OK : mica_fail(err, MICA_IO_ERROR, "cannot read %s: %s", mica_path_tail(folder), strerror(errno));
+        return errno == ENOENT ? MICA_OK
+                               : mica_fail(err, MICA_IO_ERROR, "cannot read %s: %s", mica_path_tail(folder), strerror(errno));
     for (struct dirent *e; good && *n < MODELS_MAX && (e = readdir(dir));)
         if (e->d_name[0] != '.' && ends_with(e->d_name, ".gguf") && strlen(e->d_name) < sizeof((mica_cache_model *)0)->name)
             good = add(list, n, e->d_name);

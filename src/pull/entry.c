@@ -7,10 +7,10 @@
 #include "base/map.h"
 #include "base/mem.h"
 
-#define URL_MAX_BYTES 2000
+#define URL_MAX_BYTES  2000
 #define FILE_BYTES_MAX ((int64_t)1 << 46) /* 64 TiB: more is a mistake, and sums with it cannot overflow */
-#define CHUNK_LEAST ((int64_t)1 << 16)
-#define CHUNK_MOST ((int64_t)1 << 30)
+#define CHUNK_LEAST    ((int64_t)1 << 16)
+#define CHUNK_MOST     ((int64_t)1 << 30)
 
 bool mica_name_good(const char *name)
 {
@@ -19,7 +19,10 @@ bool mica_name_good(const char *name)
     return n > 0 && n < sizeof((mica_pull_entry *)0)->name && strspn(name, allowed) == n && *name != '.' && *name != '-';
 }
 
-bool mica_sha256_good(const char *text) { return strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64; }
+bool mica_sha256_good(const char *text)
+{
+    return strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64;
+}
 
 /* http or https, and nothing that could end a line of a request or of the file that remembers where a part came from. */
 static bool is_url(const char *url)
@@ -51,7 +54,8 @@ static mica_status add_url(mica_pull_entry *entry, const char *url, mica_error *
 
 static mica_status check_keys(json_t *root, const char *file, mica_error *err)
 {
-    static const char *const keys[] = {"schema", "name", "description", "urls", "bytes", "sha256", "chunk_bytes", "chunks", "licence"};
+    static const char *const keys[] = {"schema", "name",        "description", "urls",   "bytes",
+                                       "sha256", "chunk_bytes", "chunks",      "licence"};
     const char *key;
     json_t *value;
     json_object_foreach(root, key, value)
@@ -60,7 +64,8 @@ static mica_status check_keys(json_t *root, const char *file, mica_error *err)
         while (i < sizeof keys / sizeof *keys && strcmp(keys[i], key) != 0)
             i++;
         if (i == sizeof keys / sizeof *keys)
-            return mica_fail(err, MICA_BAD_TEXT, "%s: a registry file has no member \"%s\"", file, mica_name_good(key) ? key : "?");
+            return mica_fail(err, MICA_BAD_TEXT, "%s: a registry file has no member \"%s\"", file,
+                             mica_name_good(key) ? key : "?");
     }
     return MICA_OK;
 }
@@ -103,8 +108,9 @@ static mica_status read_urls(const json_t *root, const char *file, mica_pull_ent
         const json_t *item = json_array_get(list, i);
         const char *url = json_string_value(item);
         if (!url || strlen(url) != json_string_length(item) || !is_url(url))
-            return mica_fail(err, MICA_BAD_TEXT, "%s: address %zu of \"urls\" is no http:// or https:// address without a user's name",
-                             file, i + 1);
+            return mica_fail(err, MICA_BAD_TEXT,
+                             "%s: address %zu of \"urls\" is no http:// or https:// address without a user's name", file,
+                             i + 1);
         mica_status status = add_url(entry, url, err);
         if (status)
             return status;
@@ -122,15 +128,15 @@ static mica_status read_chunks(const json_t *root, const char *file, mica_pull_e
         return status;
     int64_t n = (entry->bytes + entry->chunk_bytes - 1) / entry->chunk_bytes;
     if (n > MICA_ENTRY_CHUNKS || (int64_t)json_array_size(list) != n)
-        return mica_fail(err, MICA_BAD_TEXT, "%s: \"chunks\" must be a list of %lld hashes, at most %d, one for each chunk", file,
-                         (long long)n, MICA_ENTRY_CHUNKS);
+        return mica_fail(err, MICA_BAD_TEXT, "%s: \"chunks\" must be a list of %lld hashes, at most %d, one for each chunk",
+                         file, (long long)n, MICA_ENTRY_CHUNKS);
     if (!(entry->chunk = mica_new_array((size_t)n, sizeof *entry->chunk)))
         return mica_fail_nomem(err, (size_t)n * sizeof *entry->chunk, "the hashes of chunks");
     for (size_t i = 0; i < (size_t)n; i++) {
         const char *sum = json_string_value(json_array_get(list, i));
         if (!sum || !mica_sha256_good(sum))
-            return mica_fail(err, MICA_BAD_TEXT, "%s: hash %zu of \"chunks\" is no SHA-256 of 64 hexadecimal digits in lower case", file,
-                             i + 1);
+            return mica_fail(err, MICA_BAD_TEXT,
+                             "%s: hash %zu of \"chunks\" is no SHA-256 of 64 hexadecimal digits in lower case", file, i + 1);
         memcpy(entry->chunk[i], sum, MICA_SHA256_TEXT);
     }
     entry->n_chunks = (size_t)n;
@@ -172,8 +178,8 @@ mica_status mica_pull_entry_parse(const char *text, size_t length, const char *f
     if (!json_is_object(root)) {
         json_decref(root);
         return root ? mica_fail(err, MICA_BAD_TEXT, "%s: a registry file is a JSON object", file)
-                    : mica_fail_at(err, MICA_BAD_TEXT, where.position, "%s is not JSON: see line %d, column %d", file, where.line,
-                                   where.column);
+                    : mica_fail_at(err, MICA_BAD_TEXT, where.position, "%s is not JSON: see line %d, column %d", file,
+                                   where.line, where.column);
     }
     mica_status status = read_members(root, file, entry, err);
     json_decref(root);
@@ -213,12 +219,14 @@ mica_status mica_pull_entry_from_url(const char *url, const char *name, const ch
 {
     *entry = (mica_pull_entry){.bytes = -1};
     if (!is_url(url))
-        return mica_fail(err, MICA_INVALID_ARGUMENT, "this is no http:// or https:// address without blanks and a user's name (a token goes "
-                                                     "into a file)");
+        return mica_fail(err, MICA_INVALID_ARGUMENT,
+                         "this is no http:// or https:// address without blanks and a user's name (a token goes "
+                         "into a file)");
     if (sha256 && !mica_sha256_good(sha256))
         return mica_fail(err, MICA_INVALID_ARGUMENT, "a SHA-256 has 64 hexadecimal digits in lower case");
     if (name && !mica_name_good(name))
-        return mica_fail(err, MICA_INVALID_ARGUMENT, "a model's name may have letters, digits, '.', '_' and '-' only, and at most 127");
+        return mica_fail(err, MICA_INVALID_ARGUMENT,
+                         "a model's name may have letters, digits, '.', '_' and '-' only, and at most 127");
     name_of_url(url, entry->name, sizeof entry->name);
     if (name)
         memcpy(entry->name, name, strlen(name) + 1);

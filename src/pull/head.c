@@ -53,7 +53,8 @@ static void read_range(mica_head *head, const char *value, size_t n)
         return;
     head->first = head->last = head->total = -1;
     bool whole = byte(&p, end, '*');
-    bool good = whole || (number(&p, end, &head->first) && byte(&p, end, '-') && number(&p, end, &head->last) && head->last >= head->first);
+    bool good = whole || (number(&p, end, &head->first) && byte(&p, end, '-') && number(&p, end, &head->last) &&
+                          head->last >= head->first);
     good = good && byte(&p, end, '/') && (byte(&p, end, '*') || number(&p, end, &head->total)) && p == end;
     head->has_range = good && (head->total < 0 ? !whole : head->last < head->total);
 }
@@ -65,7 +66,8 @@ void mica_head_line(mica_head *head, const char *line, size_t length)
     if (length >= 5 && memcmp(line, "HTTP/", 5) == 0)
         *head = (mica_head){.first = -1};
     else if ((value = value_of(line, length, "ETag:", &n)))
-        keep(head->etag, sizeof head->etag, value, n > 0 && *value == '"' ? n : 0); /* W/"..." says "much the same": no use here */
+        keep(head->etag, sizeof head->etag, value,
+             n > 0 && *value == '"' ? n : 0); /* W/"..." says "much the same": no use here */
     else if ((value = value_of(line, length, "Last-Modified:", &n)))
         keep(head->modified, sizeof head->modified, value, n);
     else if ((value = value_of(line, length, "Content-Range:", &n)))
@@ -74,4 +76,7 @@ void mica_head_line(mica_head *head, const char *line, size_t length)
         head->encoded = n > 0 && !(n == 8 && strncasecmp(value, "identity", 8) == 0);
 }
 
-const char *mica_head_validator(const mica_head *head) { return *head->etag ? head->etag : head->modified; }
+const char *mica_head_validator(const mica_head *head)
+{
+    return *head->etag ? head->etag : head->modified;
+}

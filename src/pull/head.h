@@ -1,5 +1,5 @@
-/* head.h - the header fields of a download's answer, and what they mean for a part. From outside: everything is checked, what is not
- * understood counts as absent. Called by transfer.c. */
+/* head.h - the header fields of a download's answer, and what they mean for a part. From outside: everything is checked, what
+ * is not understood counts as absent. Called by transfer.c. */
 #ifndef MICA_PULL_HEAD_H
 #define MICA_PULL_HEAD_H
 #include <stdbool.h>
@@ -7,11 +7,11 @@
 #include <stdint.h>
 
 typedef struct mica_head {
-    char etag[256];          /* strong ones only; "": none */
-    char modified[64];       /* Last-Modified */
-    bool has_range;          /* Content-Range: bytes first-last/total, or bytes * /total with first = -1 */
+    char etag[256];             /* strong ones only; "": none */
+    char modified[64];          /* Last-Modified */
+    bool has_range;             /* Content-Range: bytes first-last/total, or bytes * /total with first = -1 */
     int64_t first, last, total; /* total -1: "*" */
-    bool encoded;            /* Content-Encoding that is not "identity" */
+    bool encoded;               /* Content-Encoding that is not "identity" */
 } mica_head;
 
 /** A line as it came, not terminated; one that begins a new answer (HTTP/...) empties *head. */

@@ -18,7 +18,10 @@ typedef struct mica_pull_options {
 } mica_pull_options;
 
 /** 5 retries, 30 s, nobody told. */
-static inline mica_pull_options mica_pull_options_default(void) { return (mica_pull_options){.retries = 5, .stall_s = 30}; }
+static inline mica_pull_options mica_pull_options_default(void)
+{
+    return (mica_pull_options){.retries = 5, .stall_s = 30};
+}
 
 static inline bool mica_pull_cancelled(const mica_pull_options *o, const char *what, int64_t done, int64_t total)
 {

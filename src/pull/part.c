@@ -41,7 +41,8 @@ static mica_status wait_for_lock(const mica_part *part, const mica_pull_options 
     return MICA_OK;
 }
 
-/* Whoever had the lock before may have renamed or removed the file that we waited for: then there is another, or none, of that name. */
+/* Whoever had the lock before may have renamed or removed the file that we waited for: then there is another, or none, of that
+ * name. */
 static mica_status open_locked(mica_part *part, const mica_pull_options *o, mica_error *err)
 {
     struct stat here, named;
@@ -251,7 +252,8 @@ static mica_status write_all(mica_part *part, const uint8_t *data, size_t length
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && (errno == ENOSPC || errno == EDQUOT))
-            return mica_fail(err, MICA_IO_ERROR, "the disk is full (or the quota); what has come is kept: make room and pull again");
+            return mica_fail(err, MICA_IO_ERROR,
+                             "the disk is full (or the quota); what has come is kept: make room and pull again");
         if (n < 0)
             return fail_part(part, "write", errno, err);
         data += n;
@@ -288,8 +290,8 @@ mica_status mica_part_check_space(const mica_part *part, int64_t bytes, mica_err
     double need = (double)bytes + (double)SPARE_BYTES, there = (double)fs.f_bavail * (double)fs.f_frsize;
     if (need <= there)
         return MICA_OK;
-    return mica_fail(err, MICA_IO_ERROR, "not enough space for %s: %.0f MB are needed and %.0f MB are free", mica_path_tail(part->path),
-                     need / 1e6, there / 1e6);
+    return mica_fail(err, MICA_IO_ERROR, "not enough space for %s: %.0f MB are needed and %.0f MB are free",
+                     mica_path_tail(part->path), need / 1e6, there / 1e6);
 }
 
 /* A file system that cannot sync folders is no reason to fail: the file is in place (as base/newfile.c has it). */

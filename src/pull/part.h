@@ -1,4 +1,5 @@
-/* part.h - the file that a download grows in: TARGET.part, and beside it TARGET.part.from, which says where its bytes came from.
+/* part.h - the file that a download grows in: TARGET.part, and beside it TARGET.part.from, which says where its bytes came
+ * from.
  *
  * Invariants
  * 1. Who has a mica_part has the lock (flock) on that file, and the file has that name. A second pull of the same target waits.
@@ -19,8 +20,8 @@ typedef struct mica_part {
     const mica_pull_entry *entry; /* borrowed */
     int64_t size;
     mica_sha256 whole, chunk, whole_before; /* whole_before: up to the start of the current chunk */
-    char url[2048];               /* "": not known */
-    char validator[512];          /* ETag or Last-Modified as If-Range wants it; "": none */
+    char url[2048];                         /* "": not known */
+    char validator[512];                    /* ETag or Last-Modified as If-Range wants it; "": none */
 } mica_part;
 
 /** Opens or makes the part of a target, waits for its lock, hashes what it has, cuts off chunks that are wrong. */

@@ -19,10 +19,10 @@ typedef struct job {
     const mica_pull_entry *entry;
     const mica_pull_options *o;
     mica_part part;
-    int64_t furthest;   /* most bytes that the part ever had: progress is what goes beyond */
-    int32_t idle;       /* attempts in a row without */
+    int64_t furthest; /* most bytes that the part ever had: progress is what goes beyond */
+    int32_t idle;     /* attempts in a row without */
     int32_t restarts;
-    bool again;         /* a wrong file was thrown away once */
+    bool again; /* a wrong file was thrown away once */
 } job;
 
 static void note(const mica_pull_options *o, const char *text)
@@ -41,7 +41,8 @@ static mica_status pause_for(const job *j, int64_t wait_ms, mica_error *err)
         ms = wait_ms;
     for (; ms > 0; ms -= 100) {
         if (mica_pull_cancelled(j->o, "waiting", j->part.size, j->entry->bytes))
-            return mica_fail(err, MICA_CANCELLED, "cancelled at byte %lld; the same command goes on there", (long long)j->part.size);
+            return mica_fail(err, MICA_CANCELLED, "cancelled at byte %lld; the same command goes on there",
+                             (long long)j->part.size);
         nanosleep(&(struct timespec){.tv_nsec = (ms < 100 ? ms : 100) * 1000000L}, NULL);
     }
     return MICA_OK;
@@ -60,7 +61,8 @@ static mica_status after_whole(job *j, bool *done, mica_error *err)
     int64_t bytes = j->part.size;
     mica_status status = mica_part_restart(&j->part, err);
     if (!status && j->again)
-        status = mica_fail(err, MICA_BAD_FILE, "the server has another file: %lld bytes with SHA-256 %.16s..., and %.16s... was wanted",
+        status = mica_fail(err, MICA_BAD_FILE,
+                           "the server has another file: %lld bytes with SHA-256 %.16s..., and %.16s... was wanted",
                            (long long)bytes, sum, j->entry->sha256);
     if (!status)
         note(j->o, "the file that came has the wrong checksum: fetching it again from the start");
@@ -152,7 +154,8 @@ static mica_status fetch(job *j, mica_error *err)
 
 /* ---- Where it goes ---- */
 
-/* Under the part's lock, as another pull may have just put the file there. What an earlier one left in the part is of no use then. */
+/* Under the part's lock, as another pull may have just put the file there. What an earlier one left in the part is of no use
+ * then. */
 static mica_status is_there(job *j, const char *target, bool *there, mica_error *err)
 {
     char sum[MICA_SHA256_TEXT];
@@ -171,8 +174,8 @@ static mica_status fetch_file(job *j, const char *target, char sum[MICA_SHA256_T
     return status ? status : mica_part_commit(&j->part, target, err);
 }
 
-mica_status mica_pull_file(const mica_pull_entry *entry, const char *target, const mica_pull_options *o, char sum[MICA_SHA256_TEXT],
-                           mica_error *err)
+mica_status mica_pull_file(const mica_pull_entry *entry, const char *target, const mica_pull_options *o,
+                           char sum[MICA_SHA256_TEXT], mica_error *err)
 {
     job j = {.entry = entry, .o = o};
     bool there;
@@ -195,7 +198,8 @@ static bool blob_target(const mica_pull_entry *entry, const char *folder, char o
     mica_sha256_start(&h);
     mica_sha256_add(&h, entry->url[0], strlen(entry->url[0]));
     mica_sha256_text(&h, sum);
-    return snprintf(out, 4096, "%s/blobs/%s%s", folder, *entry->sha256 ? "sha256-" : "url-", *entry->sha256 ? entry->sha256 : sum) < 4096;
+    return snprintf(out, 4096, "%s/blobs/%s%s", folder, *entry->sha256 ? "sha256-" : "url-",
+                    *entry->sha256 ? entry->sha256 : sum) < 4096;
 }
 
 /* The blob's file, if it is not there, and its name. A blob that was good a moment ago may have been removed since. */
@@ -217,7 +221,8 @@ static mica_status put(job *j, const char *folder, bool there, char path[4096], 
     return status ? status : mica_cache_link(folder, j->entry->name, sum, path, err);
 }
 
-mica_status mica_pull_model(const mica_pull_entry *entry, const char *folder, const mica_pull_options *o, char path[4096], mica_error *err)
+mica_status mica_pull_model(const mica_pull_entry *entry, const char *folder, const mica_pull_options *o, char path[4096],
+                            mica_error *err)
 {
     char target[4096];
     job j = {.entry = entry, .o = o};

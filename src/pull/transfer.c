@@ -20,14 +20,14 @@ typedef struct transfer {
     mica_part *part;
     CURL *curl;
     struct curl_slist *headers;
-    const char *url;  /* the user's, before redirects: that of the next pull, too, while what it leads to may be signed afresh */
-    int64_t last_ns;  /* when something came last */
+    const char *url; /* the user's, before redirects: that of the next pull, too, while what it leads to may be signed afresh */
+    int64_t last_ns; /* when something came last */
     bool stalled;
-    size_t ignored;   /* bytes of a body that is not the file */
+    size_t ignored; /* bytes of a body that is not the file */
     mica_head head;
-    int64_t asked;    /* first byte asked for; 0: all */
-    int64_t limit;    /* bytes that the part has when this answer is used up; -1: not known */
-    int64_t total;    /* of the whole file, for the progress; -1: not known */
+    int64_t asked;      /* first byte asked for; 0: all */
+    int64_t limit;      /* bytes that the part has when this answer is used up; -1: not known */
+    int64_t total;      /* of the whole file, for the progress; -1: not known */
     bool judged, ended; /* ended: `end` and *err are decided */
     mica_transfer_end end;
     mica_error *err;
@@ -95,7 +95,9 @@ static bool judge_whole(transfer *x)
     curl_easy_getinfo(x->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
     curl_easy_getinfo(x->curl, CURLINFO_CONTENT_TYPE, &type);
     if (type && strncasecmp(type, "text/html", 9) == 0)
-        return refuse(x, "the server answers with a web page, not with the file (it may want you to sign in, or a licence to be accepted)");
+        return refuse(
+            x,
+            "the server answers with a web page, not with the file (it may want you to sign in, or a licence to be accepted)");
     x->limit = length >= 0 ? (int64_t)length : x->part->entry->bytes;
     x->asked = 0;
     if (!judge_total(x, (int64_t)length))
@@ -164,9 +166,18 @@ static int on_progress(void *user, curl_off_t total, curl_off_t done, curl_off_t
 /* Troubles that another attempt may not have. */
 static bool is_passing(CURLcode code)
 {
-    static const CURLcode passing[] = {CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT,
-                                       CURLE_PARTIAL_FILE, CURLE_OPERATION_TIMEDOUT, CURLE_GOT_NOTHING, CURLE_SEND_ERROR,
-                                       CURLE_RECV_ERROR, CURLE_HTTP2, CURLE_HTTP2_STREAM, CURLE_WEIRD_SERVER_REPLY, CURLE_SSL_CONNECT_ERROR};
+    static const CURLcode passing[] = {CURLE_COULDNT_RESOLVE_PROXY,
+                                       CURLE_COULDNT_RESOLVE_HOST,
+                                       CURLE_COULDNT_CONNECT,
+                                       CURLE_PARTIAL_FILE,
+                                       CURLE_OPERATION_TIMEDOUT,
+                                       CURLE_GOT_NOTHING,
+                                       CURLE_SEND_ERROR,
+                                       CURLE_RECV_ERROR,
+                                       CURLE_HTTP2,
+                                       CURLE_HTTP2_STREAM,
+                                       CURLE_WEIRD_SERVER_REPLY,
+                                       CURLE_SSL_CONNECT_ERROR};
     for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
         if (passing[i] == code)
             return true;
@@ -211,8 +222,9 @@ static mica_transfer_end judge_code(transfer *x, int64_t *wait_ms)
         mica_fail(x->err, MICA_IO_ERROR, "the connection ended at byte %lld", (long long)x->part->size);
         return MICA_END_AGAIN;
     }
-    const char *hint = code == 401 || code == 403 ? ": it wants a token, another one, or a licence to be accepted there"
-                       : code == 404 || code == 410 ? ": there is no such file" : "";
+    const char *hint = code == 401 || code == 403   ? ": it wants a token, another one, or a licence to be accepted there"
+                       : code == 404 || code == 410 ? ": there is no such file"
+                                                    : "";
     mica_fail(x->err, MICA_IO_ERROR, "the server answers %ld%s", code, hint);
     if (curl_easy_getinfo(x->curl, CURLINFO_RETRY_AFTER, &wait) == CURLE_OK && wait > 0)
         *wait_ms = (int64_t)(wait < WAIT_MAX_S ? wait : WAIT_MAX_S) * 1000;
@@ -238,7 +250,8 @@ static bool copy_part(CURLU *u, CURLUPart what, unsigned flags, char *out, size_
 static bool origin_of(const char *url, origin *out)
 {
     CURLU *u = curl_url();
-    bool good = u && curl_url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK && copy_part(u, CURLUPART_SCHEME, 0, out->scheme, sizeof out->scheme) &&
+    bool good = u && curl_url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK &&
+                copy_part(u, CURLUPART_SCHEME, 0, out->scheme, sizeof out->scheme) &&
                 copy_part(u, CURLUPART_HOST, 0, out->host, sizeof out->host) &&
                 copy_part(u, CURLUPART_PORT, CURLU_DEFAULT_PORT, out->port, sizeof out->port);
     curl_url_cleanup(u);
@@ -343,7 +356,8 @@ static mica_transfer_end follow(transfer *x, const char *url, int64_t *wait_ms)
         if (hop == 0)
             first = now;
         bool secure = strcmp(now.scheme, "https") == 0;
-        bool own = strcmp(now.scheme, first.scheme) == 0 && strcasecmp(now.host, first.host) == 0 && strcmp(now.port, first.port) == 0;
+        bool own =
+            strcmp(now.scheme, first.scheme) == 0 && strcasecmp(now.host, first.host) == 0 && strcmp(now.port, first.port) == 0;
         if (was_secure && !secure)
             return refused(x, "the server redirects from https to http, where anybody could change the file");
         if (x->o->token && own && !secure && !is_loopback(&now))
@@ -357,7 +371,8 @@ static mica_transfer_end follow(transfer *x, const char *url, int64_t *wait_ms)
     return refused(x, "the server redirects more than 10 times");
 }
 
-mica_transfer_end mica_transfer_run(const mica_pull_options *o, const char *url, mica_part *part, int64_t *wait_ms, mica_error *err)
+mica_transfer_end mica_transfer_run(const mica_pull_options *o, const char *url, mica_part *part, int64_t *wait_ms,
+                                    mica_error *err)
 {
     transfer x = {.o = o, .part = part, .curl = curl_easy_init(), .url = url, .err = err};
     mica_transfer_end end = MICA_END_STOP;

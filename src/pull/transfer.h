@@ -11,8 +11,9 @@ typedef enum mica_transfer_end {
     MICA_END_STOP,    /* the trouble is here: the disk, or the user's wish */
 } mica_transfer_end;
 
-/** Asks for what the part lacks and appends it. For every end but WHOLE and RESTART *err says why. *wait_ms: how long the server
- * wants to be left alone (Retry-After); 0: it did not say. */
-mica_transfer_end mica_transfer_run(const mica_pull_options *o, const char *url, mica_part *part, int64_t *wait_ms, mica_error *err);
+/** Asks for what the part lacks and appends it. For every end but WHOLE and RESTART *err says why. *wait_ms: how long the
+ * server wants to be left alone (Retry-After); 0: it did not say. */
+mica_transfer_end mica_transfer_run(const mica_pull_options *o, const char *url, mica_part *part, int64_t *wait_ms,
+                                    mica_error *err);
 
 #endif

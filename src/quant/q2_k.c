@@ -10,7 +10,7 @@
 #include "quant/search.h"
 
 static const mica_search_shape shape = {.level_lo = 0, .n_levels = 4, .group = 16, .scale_lo = 0, .scale_hi = 15, .min_hi = 15,
-                                        .start_lo = -0.75f, .start_hi = 1.5f, .start_step = 0.25f};
+                                        .start_lo = -0.5f, .start_hi = 1.5f, .start_step = 0.5f};
 
 void mica_q2_k_unpack(const void *block, mica_block_ints *out)
 {

@@ -12,7 +12,7 @@
 #include "quant/search.h"
 
 static const mica_search_shape shape = {.level_lo = -4, .n_levels = 8, .group = 16, .scale_lo = -32, .scale_hi = 31,
-                                        .start_lo = -1.0f, .start_hi = 2.0f, .start_step = 0.25f};
+                                        .start_lo = -1.0f, .start_hi = 2.0f, .start_step = 0.5f};
 
 void mica_q3_k_unpack(const void *block, mica_block_ints *out)
 {

@@ -10,7 +10,7 @@
 #include "quant/search.h"
 
 static const mica_search_shape shape = {.level_lo = -16, .n_levels = 32, .group = 32,
-                                        .start_lo = -2.0f, .start_hi = 3.0f, .start_step = 0.5f};
+                                        .start_lo = -1.0f, .start_hi = 3.0f, .start_step = 1.0f};
 
 void mica_q5_0_unpack(const void *block, mica_block_ints *out)
 {

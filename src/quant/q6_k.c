@@ -11,7 +11,7 @@
 #include "quant/search.h"
 
 static const mica_search_shape shape = {.level_lo = -32, .n_levels = 64, .group = 16, .scale_lo = -128, .scale_hi = 127,
-                                        .start_lo = -2.0f, .start_hi = 2.0f, .start_step = 0.5f};
+                                        .start_lo = -1.0f, .start_hi = 2.0f, .start_step = 1.0f};
 
 void mica_q6_k_unpack(const void *block, mica_block_ints *out)
 {

@@ -1,5 +1,5 @@
-/* libFuzzer target: the bytes as a registry file, and line by line as the head of a download's answer. A file is taken, and then holds
- * only what is safe in paths and requests, or is refused with a message that is UTF-8. */
+/* libFuzzer target: the bytes as a registry file, and line by line as the head of a download's answer. A file is taken, and
+ * then holds only what is safe in paths and requests, or is refused with a message that is UTF-8. */
 #include "pull/entry.h"
 #include "pull/head.h"
 
@@ -12,7 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_entry(const mica_pull_entry *e)
 {
-    if (!mica_name_good(e->name) || !mica_sha256_good(e->sha256) || e->n_urls < 1 || e->n_urls > MICA_ENTRY_URLS || e->bytes < 1)
+    if (!mica_name_good(e->name) || !mica_sha256_good(e->sha256) || e->n_urls < 1 || e->n_urls > MICA_ENTRY_URLS ||
+        e->bytes < 1)
         abort();
     for (size_t i = 0; i < e->n_urls; i++)
         if (strncmp(e->url[i], "http", 4) != 0 || strpbrk(e->url[i], " \r\n\t"))
@@ -28,7 +29,8 @@ static void check_head(const mica_head *h)
 {
     if (strpbrk(mica_head_validator(h), "\r\n"))
         abort();
-    if (h->has_range && ((h->first < 0 && h->total < 0) || (h->first >= 0 && h->last < h->first) || (h->total >= 0 && h->last >= h->total)))
+    if (h->has_range &&
+        ((h->first < 0 && h->total < 0) || (h->first >= 0 && h->last < h->first) || (h->total >= 0 && h->last >= h->total)))
         abort();
 }
 

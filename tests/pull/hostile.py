@@ -1,5 +1,5 @@
-"""A server for what the cases' server does not do, in a thread of the test: silence, limited ranges, other validators, lies about chunks,
-TLS. GET /MODE/name; requests are noted as (path, headers)."""
+"""A server for what the cases' server does not do, in a thread of the test: silence, limited ranges, other validators, lies
+about chunks, TLS. GET /MODE/name; requests are noted as (path, headers)."""
 import http.server
 import socketserver
 import ssl

@@ -1,4 +1,4 @@
-"""The folder of models: names, files called by their checksums, mica models, and that a wrong byte is found before it is loaded."""
+"""The folder of models: names, files called by their checksums, mica models, and a wrong byte that is found before loading."""
 import hashlib
 import json
 import os
@@ -33,7 +33,8 @@ class Names(CacheCase):
         self.pull_as(server, "tiny")
         self.assertEqual(os.readlink(self.named("tiny.gguf")), "blobs/sha256-" + self.sum)
         self.assertEqual(read(self.named("tiny.gguf")), self.data)
-        self.assertEqual(self.models_json(), [{"name": "tiny.gguf", "bytes": len(self.data), "sha256": self.sum, "state": "good"}])
+        self.assertEqual(self.models_json(),
+                         [{"name": "tiny.gguf", "bytes": len(self.data), "sha256": self.sum, "state": "good"}])
         row = self.ok(self.mica("models")).text.splitlines()[1].split()
         self.assertEqual(row, ["tiny.gguf", str(len(self.data)), self.sum[:12], "good"])
 
@@ -71,6 +72,15 @@ class Names(CacheCase):
         self.assertEqual(self.states(), {"name.gguf": "good"})
         self.assertEqual(sorted(os.listdir(os.path.join(self.models, "blobs"))),
                          [".lock", "sha256-" + self.sum, "sha256-" + self.sum + ".ok"])
+
+    def test_several_at_once(self):
+        server = self.serve()
+        started = [self.start("pull", server.url("slow"), "--sha256", self.sum, "--name", name)
+                   for name in ("one", "one", "two", "one")]
+        self.assertEqual([p.wait() for p in started], [0] * 4)
+        self.assertEqual(len(server.log()), 1)
+        self.assertEqual(self.states(), {"one.gguf": "good", "two.gguf": "good"})
+        self.assertEqual(read(self.named("two.gguf")), self.data)
 
     def test_a_file_of_that_name_that_was_not_pulled_stays(self):
         server = self.serve()

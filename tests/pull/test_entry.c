@@ -11,7 +11,7 @@
 #include "pull/entry.h"
 #include "pull/head.h"
 
-#define SUM "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define SUM  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define HEAD "\"schema\":1,\"name\":\"a\",\"urls\":[\"https://h/a\"],\"sha256\":\"" SUM "\""
 
 static mica_status parse(const char *text, mica_pull_entry *entry, mica_error *err)
@@ -24,8 +24,10 @@ static void test_good(void **state)
     (void)state;
     mica_pull_entry entry;
     mica_error err;
-    assert_int_equal(parse("{" HEAD ",\"bytes\":65537,\"chunk_bytes\":65536,\"chunks\":[\"" SUM "\",\"" SUM "\"],\"licence\":\"MIT\\nas is\"}", &entry,
-                           &err), MICA_OK);
+    assert_int_equal(parse("{" HEAD ",\"bytes\":65537,\"chunk_bytes\":65536,\"chunks\":[\"" SUM "\",\"" SUM
+                           "\"],\"licence\":\"MIT\\nas is\"}",
+                           &entry, &err),
+                     MICA_OK);
     assert_string_equal(entry.name, "a");
     assert_string_equal(entry.licence, "MIT\nas is");
     assert_string_equal(entry.description, "");
@@ -41,10 +43,23 @@ static void test_refused(void **state)
 {
     (void)state;
     static const char *const bad[] = {
-        "", "[]", "{", "{}", "null", "{" HEAD "}", "{" HEAD ",\"bytes\":0}", "{" HEAD ",\"bytes\":-5}", "{" HEAD ",\"bytes\":1e3}",
-        "{" HEAD ",\"bytes\":99999999999999999999}", "{" HEAD ",\"bytes\":1,\"bytes\":1}", "{" HEAD ",\"bytes\":1,\"size\":1}",
-        "{" HEAD ",\"bytes\":1,\"\\n\":1}", "{" HEAD ",\"bytes\":1,\"licence\":\"a\\u0007\"}", "{" HEAD ",\"bytes\":1,\"chunk_bytes\":65536}",
-        "{" HEAD ",\"bytes\":1,\"chunks\":[\"" SUM "\"]}", "{" HEAD ",\"bytes\":1,\"chunk_bytes\":65536,\"chunks\":[\"" SUM "\",\"" SUM "\"]}",
+        "",
+        "[]",
+        "{",
+        "{}",
+        "null",
+        "{" HEAD "}",
+        "{" HEAD ",\"bytes\":0}",
+        "{" HEAD ",\"bytes\":-5}",
+        "{" HEAD ",\"bytes\":1e3}",
+        "{" HEAD ",\"bytes\":99999999999999999999}",
+        "{" HEAD ",\"bytes\":1,\"bytes\":1}",
+        "{" HEAD ",\"bytes\":1,\"size\":1}",
+        "{" HEAD ",\"bytes\":1,\"\\n\":1}",
+        "{" HEAD ",\"bytes\":1,\"licence\":\"a\\u0007\"}",
+        "{" HEAD ",\"bytes\":1,\"chunk_bytes\":65536}",
+        "{" HEAD ",\"bytes\":1,\"chunks\":[\"" SUM "\"]}",
+        "{" HEAD ",\"bytes\":1,\"chunk_bytes\":65536,\"chunks\":[\"" SUM "\",\"" SUM "\"]}",
         "{" HEAD ",\"bytes\":70368744177664,\"chunk_bytes\":65536,\"chunks\":[\"" SUM "\"]}",
         "{\"schema\":1,\"name\":\"../a\",\"urls\":[\"https://h/a\"],\"sha256\":\"" SUM "\",\"bytes\":1}",
         "{\"schema\":1,\"name\":\"a\",\"urls\":[\"https://me@h/a\"],\"sha256\":\"" SUM "\",\"bytes\":1}",
@@ -112,9 +127,23 @@ static void expect_range(const char *value, int64_t first, int64_t last, int64_t
 static void test_ranges(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"", "bytes", "bytes ", "bytes 5", "bytes 5-", "bytes 5-4/10", "bytes 5-9", "bytes 5-9/", "bytes 5-9/9",
-                                      "bytes -5-9/10", "bytes 5-9/10x", "items 5-9/10", "bytes */*", "bytes */", "bytes 5-9/99999999999999999999",
-                                      "bytes 99999999999999999999-5/6", "bytes  5-9/10"};
+    static const char *const bad[] = {"",
+                                      "bytes",
+                                      "bytes ",
+                                      "bytes 5",
+                                      "bytes 5-",
+                                      "bytes 5-4/10",
+                                      "bytes 5-9",
+                                      "bytes 5-9/",
+                                      "bytes 5-9/9",
+                                      "bytes -5-9/10",
+                                      "bytes 5-9/10x",
+                                      "items 5-9/10",
+                                      "bytes */*",
+                                      "bytes */",
+                                      "bytes 5-9/99999999999999999999",
+                                      "bytes 99999999999999999999-5/6",
+                                      "bytes  5-9/10"};
     expect_range("bytes 5-9/10", 5, 9, 10);
     expect_range("Bytes 0-0/1", 0, 0, 1);
     expect_range("bytes 5-9/*", 5, 9, -1);

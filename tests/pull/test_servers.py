@@ -119,7 +119,8 @@ class Entries(PullCase):
 
     def test_another_length_is_refused_before_it_is_fetched(self):
         server = self.hostile()
-        self.is_refused(self.pull(self.entry([server.url("ok")], bytes=self.SIZE + 1), "-o", self.out), str(self.SIZE), str(self.SIZE + 1))
+        done = self.pull(self.entry([server.url("ok")], bytes=self.SIZE + 1), "-o", self.out)
+        self.is_refused(done, str(self.SIZE), str(self.SIZE + 1))
         self.assertEqual(len(server.server.seen), 1)
 
     def test_another_file_of_the_same_length(self):
@@ -130,9 +131,10 @@ class Entries(PullCase):
 
     def test_mirrors_are_tried_in_turn_and_continue_each_other(self):
         first, second = self.serve(), self.hostile()
-        done = self.pull(self.entry([first.url("e404"), first.url("short"), second.url("ok")]), "-o", self.out, "--retries", "0")
+        entry = self.entry([first.url("e404"), first.url("short"), second.url("ok")])
+        done = self.pull(entry, "-o", self.out, "--retries", "0")
         self.is_whole(done)
-        self.assertEqual(server_range(second), f"bytes={self.SIZE - 1}-")
+        self.assertEqual(second.ranges[-1], f"bytes={self.SIZE - 1}-")
         self.assertIn("trying the next address", done.message)
 
     def test_space_is_looked_at_first(self):
@@ -143,8 +145,8 @@ class Entries(PullCase):
 
     def test_a_full_disk(self):
         server = self.hostile()
-        script = 'ulimit -f 100; exec "$0" "$@"'  # files of at most 51,200 or 102,400 bytes
-        done = subprocess.run(["sh", "-c", "trap '' XFSZ; " + script, os.environ["MICA_BIN"], "pull", server.url("ok"), "-o", self.out],
+        script = """trap '' XFSZ; ulimit -f 100; exec "$0" "$@\""""  # files of at most 51,200 or 102,400 bytes
+        done = subprocess.run(["sh", "-c", script, os.environ["MICA_BIN"], "pull", server.url("ok"), "-o", self.out],
                               env=self.env(), capture_output=True, check=False, timeout=60)
         self.assertEqual(done.returncode, 1, done)
         self.assertIn(b"cannot write", done.stderr)
@@ -164,6 +166,16 @@ class Entries(PullCase):
         self.assertEqual(done.text, os.path.join(self.models, "tiny.gguf") + "\n")
         self.fails(self.pull("nothing"), "nothing", "mica models known")
 
+    def test_an_entry_that_the_script_made(self):
+        server = self.hostile()
+        script = os.path.join(Registry.ROOT, "scripts", "registry-entry")
+        file = write(self.path("mine.gguf"), self.data)
+        text = subprocess.run([script, file, server.url("mended"), "--chunk-bytes", str(CHUNK), "--licence", "MIT"], check=True,
+                              capture_output=True).stdout
+        self.assertEqual(json.loads(text)["name"], "mine")
+        self.is_whole(self.pull(write(self.path("mine.json"), text), "-o", self.out))
+        self.assertEqual(server.ranges, [None, f"bytes={CHUNK}-"])
+
     def test_words(self):
         entry = self.entry(["http://127.0.0.1:1/x"])
         self.fails(self.pull(entry, "--sha256", self.sum), "--sha256", code=2)
@@ -173,10 +185,6 @@ class Entries(PullCase):
         self.fails(self.pull("a b"), "a b", code=2)
         self.fails(self.pull(self.path("none.json")), "none.json")
         self.fails(self.pull(write(self.path("bad.json"), b"{]")), "line 1")
-
-
-def server_range(server):
-    return server.ranges[-1]
 
 
 class Network(PullCase):
@@ -198,8 +206,9 @@ class Network(PullCase):
     def certificate(self):
         key, cert = self.path("key.pem"), self.path("cert.pem")
         try:
-            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key,
-                            "-out", cert, "-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"],
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                            "-keyout", key, "-out", cert,
+                            "-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"],
                            check=True, capture_output=True)
         except FileNotFoundError:
             self.skipTest("no openssl here")
@@ -258,9 +267,11 @@ class Registry(PullCase):
         with open(self.entry(["http://127.0.0.1:1/x"], CHUNK), encoding="utf-8") as f:
             good = json.load(f)
         validator.validate(good)
-        for change in ({"schema": 2}, {"extra": 1}, {"name": "../x"}, {"name": ""}, {"name": "x" * 128}, {"urls": []}, {"urls": ["ftp://x"]},
-                       {"urls": ["http://a b"]}, {"urls": ["http://x"] * 9}, {"bytes": 0}, {"bytes": 1.5}, {"bytes": 1 << 47},
-                       {"sha256": "A" * 64}, {"sha256": "0" * 63}, {"chunk_bytes": 65535}, {"chunks": []}, {"chunks": ["x"] * 4},
+        for change in ({"schema": 2}, {"extra": 1}, {"name": "../x"}, {"name": ""}, {"name": "x" * 128}, {"urls": []},
+                       {"urls": ["ftp://x"]}, {"urls": ["http://a b"]}, {"urls": ["http://x"] * 9},
+                       {"bytes": 0}, {"bytes": 1.5}, {"bytes": 1 << 47},
+                       {"sha256": "A" * 64}, {"sha256": "0" * 63}, {"chunk_bytes": 65535}, {"chunks": []},
+                       {"chunks": ["x"] * 4},
                        {"description": "x" * 400}, {"licence": 5}):
             bad = dict(good, **change)
             self.assertFalse(validator.is_valid(bad), change)

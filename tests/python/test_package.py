@@ -82,17 +82,23 @@ speed: float = stream.result.decode_tps if stream.result else 0.0
 """
 
 
-@pytest.mark.parametrize("line, error", [("", ""), ('model.generate("x", temprature=1)', "temprature"), ('model.session(n_ctx="8")', "n_ctx"),
-                                         ("number: int = stream.text()", "incompatible")])
-def test_types(tmp_path, line, error):
-    """A user's program is checked against the package: strictly, and what is wrong is found."""
-    program = tmp_path / "program.py"
-    program.write_text(USER + line + "\n")
-    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", os.devnull, str(program)],
-                          env={**os.environ, "MYPYPATH": PACKAGE, "PYTHONPATH": ""}, cwd=tmp_path, check=False, text=True,
+WRONG = {"argument": ('model.generate("x", temprature=1)', "temprature"), "option": ('model.session(n_ctx="8")', "n_ctx"),
+         "result": ("number: int = stream.text()", "Incompatible types")}
+
+
+def test_types(tmp_path):
+    """Users' programs are checked against the package, strictly: a good one passes, and what is wrong in the others is found."""
+    (tmp_path / "good.py").write_text(USER)
+    for name, (line, _) in WRONG.items():
+        (tmp_path / f"{name}.py").write_text(USER + line + "\n")
+    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", os.devnull, "-m", "mica", "-m", "mica.lm_eval",
+                           *(arg for name in ("good", *WRONG) for arg in ("-m", name))],
+                          env={**os.environ, "MYPYPATH": f"{PACKAGE}:{tmp_path}", "PYTHONPATH": ""}, cwd=tmp_path, check=False, text=True,
                           stdout=subprocess.PIPE)
-    found = [x for x in done.stdout.splitlines() if ": error:" in x]
-    if error:
-        assert len(found) == 1 and error in found[0], done.stdout
-    else:
-        assert done.returncode == 0, done.stdout
+    found = {}
+    for line in done.stdout.splitlines():
+        if ": error:" in line:
+            found.setdefault(os.path.basename(line.split(":")[0]), []).append(line)
+    assert set(found) == {f"{name}.py" for name in WRONG}, done.stdout
+    for name, (_, error) in WRONG.items():
+        assert len(found[f"{name}.py"]) == 1 and error in found[f"{name}.py"][0]

@@ -1,6 +1,7 @@
 """With a real model: the reply of the command, the interpreter's lock is free while the engine computes, and a cancel in the prompt."""
 import json
 import os
+import re
 import threading
 import time
 
@@ -13,7 +14,7 @@ from conftest import DATA
 LONG = "The quick brown fox jumps over the lazy dog. " * 150
 
 
-CLOSE = 0.25  # of the two best logits: nearer ones may come out either way in another arithmetic
+CLOSE = 0.6  # of the two best logits: nearer ones may come out either way in another arithmetic
 
 
 def test_gold_replies(smollm2):
@@ -24,7 +25,7 @@ def test_gold_replies(smollm2):
     with smollm2.session(n_ctx=1024) as session:
         for prompt in prompts:
             sure = next((i for i, m in enumerate(prompt["top1_top2_logit_margin"]) if m < CLOSE), len(prompt["greedy_ids"]))
-            if len(prompt["ids_prompt"]) < 500 and sure:
+            if 0 < len(prompt["ids_prompt"]) < 500 and sure:
                 stream = session.generate(prompt["ids_prompt"], temperature=0, max_tokens=sure, ignore_eos=True)
                 found = [e.token for e in stream.events() if isinstance(e, mica.Token)]
                 assert found == prompt["greedy_ids"][:sure], prompt["name"]
@@ -61,11 +62,12 @@ def test_mob_04_cancel_in_the_prompt(smollm2):
         stream = session.generate(LONG, temperature=0, max_tokens=100_000)
         waiter = threading.Thread(target=lambda: (time.sleep(0.05), session.cancel()))
         waiter.start()
-        with pytest.raises(mica.Cancelled, match="prompt tokens"):
+        with pytest.raises(mica.Cancelled) as caught:
             next(stream)
         waiter.join()
         assert stream.result is None
-        assert 0 <= len(session.tokens) < n
+        done, total = map(int, re.fullmatch(r"cancelled after (\d+) of (\d+) prompt tokens", str(caught.value)).groups())
+        assert done < total == n
         assert len(session.generate("Once upon a time", temperature=0, max_tokens=3).text()) > 3
 
 

@@ -61,9 +61,9 @@ static void device_close(JNIEnv *env, jclass class, jlong handle)
 /* Numbers of an enum or an answer: what is out of range would be taken for another thing. */
 static int in_range(jint value, int highest) { return value < -1 || value > highest ? -1 : value; }
 
-/** deviceReport(handle, thermal, headroom, powerSave, foreground, trim, batteryLevel, battery, onMains). -1 and NaN: not said. */
-static void device_report(JNIEnv *env, jclass class, jlong handle, jint thermal, jdouble headroom, jint power_save, jint foreground,
-                          jint trim, jdouble battery_level, jint battery, jint on_mains)
+/** deviceReport(handle, thermal, headroom, powerSave, foreground, trim, batteryLevel, battery, onMains). -1, NaN: not said. */
+static void device_report(JNIEnv *env, jclass class, jlong handle, jint thermal, jdouble headroom, jint power_save,
+                          jint foreground, jint trim, jdouble battery_level, jint battery, jint on_mains)
 {
     (void)class;
     mica_jni_device *device = mica_jni_handle_acquire(env, MICA_JNI_DEVICE, handle);

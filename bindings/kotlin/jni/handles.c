@@ -1,7 +1,7 @@
 /* handles.c - the table of what Java holds: numbers with a generation, so that one which was closed is never taken for another.
  *
- * A handle is generation << 16 | slot + 1. A slot's generation grows with each use, so that an old number comes to life again only
- * after 2^31 of them.
+ * A handle is generation << 16 | slot + 1. A slot's generation grows with each use, so that an old number comes to life again
+ * only after 2^31 of them.
  * Invariants, under `lock`: kind FREE <=> object NULL; `busy` only while a thread is between acquire and release.
  *
  * This is state of the process: a class loader loads the layer once, and its numbers are of one space. */

@@ -1,11 +1,11 @@
 /* mica_jni.h - what the files of the JNI layer share.
  *
  * Rules of this layer:
- *  1. Text crosses as byte[] holding UTF-8, both ways: JNI's own strings are "modified UTF-8", which garbles or aborts on emoji.
- *  2. Java holds numbers, never pointers. Each is looked up in the table of handles.c; one that is closed, or never was one, is an
- *     IllegalStateException.
- *  3. No callback into Java while tokens are made: Kotlin asks for step after step and takes the text. Only opening a model calls
- *     back, on the caller's thread.
+ *  1. Text crosses as byte[] of UTF-8, both ways: JNI's own strings are "modified UTF-8", which garbles or aborts on emoji.
+ *  2. Java holds numbers, never pointers. Each is looked up in the table of handles.c; one that is closed, or never was one, is
+ *     an IllegalStateException.
+ *  3. No callback into Java while tokens are made: Kotlin asks for step after step and takes the text. Only opening a model
+ *     calls back, on the caller's thread.
  *  4. A function that has thrown returns at once and has given back everything.
  */
 #ifndef MICA_BINDINGS_KOTLIN_JNI_H
@@ -23,11 +23,11 @@ typedef enum mica_jni_kind { MICA_JNI_FREE = 0, MICA_JNI_ENGINE = 1, MICA_JNI_DE
 
 /** A number for the object, never 0; 0: the table is full. */
 jlong mica_jni_handle_new(mica_jni_kind kind, void *object);
-/** The object, for this thread alone until mica_jni_handle_release(); waits while another thread has it. NULL: it is closed, or the
- * number never was a handle of this kind; then an exception is pending. */
+/** The object, for this thread alone until mica_jni_handle_release(); waits while another thread has it. NULL: it is closed, or
+ * the number never was a handle of this kind; then an exception is pending. */
 void *mica_jni_handle_acquire(JNIEnv *env, mica_jni_kind kind, jlong handle);
 void mica_jni_handle_release(jlong handle);
-/** Waits until no thread has it, then takes it out of the table and returns it; NULL: it is closed already, which is no error. */
+/** Waits until no thread has it, then takes it out of the table and returns it; NULL: it is closed already, no error. */
 void *mica_jni_handle_remove(mica_jni_kind kind, jlong handle);
 /** How many are open: what tests of leaks ask. */
 jint mica_jni_handle_count(void);

@@ -209,8 +209,8 @@ static jint count_tokens(JNIEnv *env, jclass class, jlong handle, jbyteArray tex
 /* In the order of the constants in Native.kt. */
 enum { STEP_FIGURES = 5 };
 
-/** replyStep(handle, long[5] out: running, tokens so far, prompt tokens computed, prompt tokens, tokens dropped): byte[], the text
- * that the step made: whole characters, often none. */
+/** replyStep(handle, long[5] out: running, tokens so far, prompt tokens computed, prompt tokens, tokens dropped): byte[], the
+ * text that the step made: whole characters, often none. */
 static jbyteArray reply_step(JNIEnv *env, jclass class, jlong handle, jlongArray out)
 {
     (void)class;

@@ -13,8 +13,8 @@ from .model import Model
 from .session import Session
 
 try:
-    from lm_eval.api.model import LM as _Base
-    from lm_eval.api.registry import register_model as _register
+    from lm_eval.api.model import LM as _Base  # type: ignore[import-not-found,unused-ignore]
+    from lm_eval.api.registry import register_model as _register  # type: ignore[import-not-found,unused-ignore]
 except ImportError:
     _Base = object
     _register = None

@@ -56,16 +56,19 @@ class CancelTest {
 
     /** mob-04: the same while a long prompt is read, from another thread. */
     @Test
-    fun mob04CancelWhileThePromptIsRead() = engine(EngineOptions(512, 1, chunkTokens = 1)).use { engine ->
+    fun mob04CancelWhileThePromptIsRead() = engine(endless.copy(chunkTokens = 1)).use { engine ->
         runBlocking {
+            var early = 0
             repeat(20) {
-                val job = launch(Dispatchers.Default) { engine.generate(greedy("x".repeat(500) + it, 1)).collect {} }
-                engine.state.first { state -> state == EngineState.Generating || job.isCompleted }
+                val job = launch(Dispatchers.Default) { engine.generate(greedy("$it" + "x".repeat(490), 100_000)).collect {} }
+                engine.state.first { state -> state == EngineState.Generating }
                 val start = System.nanoTime()
                 launch(Dispatchers.IO) { job.cancelAndJoin() }.join()
                 engine.state.first { state -> state == EngineState.Ready }
                 assertTrue(System.nanoTime() - start < 500_000_000)
+                if (engine.accumulatedText.value.isEmpty()) early++
             }
+            assertTrue(early > 0, "no cancel came before the first token")
             assertEquals("red fox", engine.generate(greedy("R")).toList().text())
         }
     }
