@@ -17,6 +17,12 @@ SCRIPTED = os.path.join(COMMON, "scripted.gguf")
 TIMEOUT = 240
 
 
+def has_address_sanitizer():
+    """It has memory of its own, terabytes of address space, and makes mlock() do nothing."""
+    with open(BIN, "rb") as f:
+        return b"__asan_init" in f.read()
+
+
 def models_dir():
     default = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "mica", "models")
     return os.environ.get("MICA_MODELS_DIR") or default

@@ -12,7 +12,7 @@ import tempfile
 import time
 import unittest
 
-from climica import BIN, HERE, SCRIPTED, TestCase, environment, main, mica, run
+from climica import BIN, HERE, SCRIPTED, TestCase, environment, has_address_sanitizer, main, mica, run
 
 FAKESYS = os.path.join(os.path.dirname(HERE), "device", "fakesys.py")
 KV_TOKEN = 2 * 4 * 32 * 2  # bytes of a token in the scripted model's cache
@@ -62,6 +62,9 @@ class Budget(TestCase):
 
     def test_address_space(self):
         """A real limit of the process."""
+        if has_address_sanitizer():
+            self.skipTest("the address sanitizer takes all address space")
+
         def limit():
             resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
         fits = self.refused("--ctx", 1500000, says=["Max address space"], preexec_fn=limit)
@@ -168,6 +171,8 @@ class Lock(TestCase):
 
     def test_refused(self):
         """Case mem-03: loads and answers all the same; one warning with both sizes; the result says that nothing is locked."""
+        if has_address_sanitizer():
+            self.skipTest("the address sanitizer locks nothing, and says that it did")
         plain = self.last(run("-p", "E", "--json"))
         self.assertNotIn("mlock", plain)
         done = run("-p", "E", "--json", "--mlock", preexec_fn=lock_little)

@@ -3,7 +3,7 @@ import json
 import os
 import unittest
 
-from climica import BIN, TestCase, main_with_models, mica, models_dir
+from climica import TestCase, has_address_sanitizer, main_with_models, mica, models_dir
 
 MODEL = "smollm2-135m-instruct-q4_1.gguf"
 REPLY = 16
@@ -12,9 +12,8 @@ REPLY = 16
 class Peak(TestCase):
     def test_prediction(self):
         """Within 3 % with contexts of 512 and 2048; docs/memory.md has the others."""
-        with open(BIN, "rb") as f:
-            if b"__asan_init" in f.read():
-                self.skipTest("sanitizers have memory of their own")
+        if has_address_sanitizer():
+            self.skipTest("sanitizers have memory of their own")
         path = os.path.join(models_dir(), MODEL)
         for n_ctx, kind in ((512, "f16"), (2048, "q8_0")):
             options = ("--ctx", n_ctx, "--type-k", kind, "--type-v", kind)
