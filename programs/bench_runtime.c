@@ -66,3 +66,13 @@ int mica_runtimes_find(const mica_opts *o, const char *model, mica_runtimes *out
     free(text);
     return code;
 }
+
+mica_adapter_options mica_runtime_options(const mica_opts *o, bool (*stop)(void *user), void *user)
+{
+    mica_adapter_options out = mica_adapter_options_default();
+    out.stop = stop;
+    out.user = user;
+    out.sysroot = o->sysroot;
+    out.kernels = mica_load_kernels(o);
+    return out;
+}

@@ -121,15 +121,12 @@ static int run_one(bench *b, size_t i)
                               .allow_fallback = b->o->allow_fallback,
                               .threads = (int32_t)b->o->threads,
                               .protocol = &b->protocol,
-                              .adapter_options = mica_adapter_options_default(),
+                              .adapter_options = mica_runtime_options(b->o, on_stop, NULL),
                               .store = b->store,
                               .sysroot = b->o->sysroot,
                               .conditions = b->conditions,
                               .on_progress = on_progress,
                               .progress_user = &shown};
-    m.adapter_options.stop = on_stop;
-    m.adapter_options.sysroot = b->o->sysroot;
-    m.adapter_options.kernels = mica_load_kernels(b->o);
     mica_status status = mica_measure_run(&m, &b->runs[b->n_runs], &err);
     b->n_runs += b->runs[b->n_runs].head != NULL;
     mica_live_end(&shown.live);

@@ -307,15 +307,11 @@ static int compute_here(session *s, mica_store *store, mica_campaign_outcome *ou
                                    .adapter = own ? NULL : s->runtime.item[0].adapter,
                                    .threads = (int32_t)o->threads,
                                    .allow_fallback = o->allow_fallback,
-                                   .adapter_options = mica_adapter_options_default(),
+                                   .adapter_options = mica_runtime_options(o, on_stop, s),
                                    .finish = on_finish,
                                    .limit_s = o->limit_seconds,
                                    .on_progress = on_progress,
                                    .user = s};
-    r.adapter_options.stop = on_stop;
-    r.adapter_options.user = s;
-    r.adapter_options.sysroot = o->sysroot;
-    r.adapter_options.kernels = mica_load_kernels(o);
     mica_status status = mica_campaign_run(&r, outcome, &err);
     mica_live_end(&s->view.live);
     return status ? mica_load_failed(&err) : CODE_OK;

@@ -195,10 +195,7 @@ static int compare_live(const mica_opts *o, mica_ratio_options ratio)
     c.threads = (int32_t)o->threads;
     c.rounds = (int32_t)o->rounds;
     c.ratio = ratio;
-    c.adapter_options.stop = on_stop;
-    c.adapter_options.user = &w;
-    c.adapter_options.sysroot = o->sysroot;
-    c.adapter_options.kernels = mica_load_kernels(o);
+    c.adapter_options = mica_runtime_options(o, on_stop, &w);
     c.on_round = on_round;
     c.user = &w;
     mica_interrupt_catch();

@@ -93,16 +93,12 @@ static int work(session *s, const mica_nats_login *login, const char *name, cons
                              .models = models,
                              .threads = (int32_t)o->threads,
                              .allow_fallback = o->allow_fallback,
-                             .adapter_options = mica_adapter_options_default(),
+                             .adapter_options = mica_runtime_options(o, on_stop, s),
                              .find_runtime = find_runtime,
                              .finish = on_finish,
                              .idle_s = o->idle_exit,
                              .on_note = on_note,
                              .user = s};
-    w.adapter_options.stop = on_stop;
-    w.adapter_options.user = s;
-    w.adapter_options.sysroot = o->sysroot;
-    w.adapter_options.kernels = mica_load_kernels(o);
     mica_status status = mica_worker_run(&w, &stats, &err);
     printf("worker %s: %lld shards, %lld tokens, %lld failed\n", name, (long long)stats.shards, (long long)stats.tokens,
            (long long)stats.failed);

@@ -78,22 +78,27 @@ def install_npm(source, folder):
                    f"npm's settings (npm config list)\n  {tail_of(o)}")
 
 
-def install(folder, source=SOURCE):
-    wanted = state(source)
+def install_once(folder, wanted, space, what, parts, steps):
+    """Fills the folder by `steps` unless it is complete in the state `wanted`; `parts` are its folders, which are made anew."""
     if is_complete(folder, wanted):
         return
     make_folder(folder)
     with locked(folder):
         if is_complete(folder, wanted):
             return
-        require_space(folder, SPACE)
-        say(f"installing OpenAI clients in {folder}")
-        for name in ("venv", "node_modules"):  # of an older state, or cut off
+        require_space(folder, space)
+        say(f"installing {what} in {folder}")
+        for name in parts:  # of an older state, or cut off
             shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
-        install_python(source, folder)
-        install_npm(source, folder)
+        for step in steps:
+            step()
         with open(os.path.join(folder, STAMP), "w", encoding="ascii") as f:
             f.write(wanted)
+
+
+def install(folder, source=SOURCE):
+    install_once(folder, state(source), SPACE, "OpenAI clients", ("venv", "node_modules"),
+                 (lambda: install_python(source, folder), lambda: install_npm(source, folder)))
 
 
 def main(arguments):

@@ -9,11 +9,10 @@ import argparse
 import hashlib
 import os
 import platform
-import shutil
 import sys
 
-from fetch_clients import REQUIREMENTS, STAMP, install_python, is_complete
-from fetch_common import cache_dir, locked, make_folder, require_space, run, say
+from fetch_clients import REQUIREMENTS, install_once, install_python
+from fetch_common import cache_dir, run
 
 SOURCE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tests", "python")
 SPACE = 512 << 20  # twice what lies there in the end: pip unpacks beside the wheels
@@ -28,19 +27,7 @@ def state(source=SOURCE):
 
 
 def install(folder, source=SOURCE):
-    wanted = state(source)
-    if is_complete(folder, wanted):
-        return
-    make_folder(folder)
-    with locked(folder):
-        if is_complete(folder, wanted):
-            return
-        require_space(folder, SPACE)
-        say(f"installing what the Python package needs in {folder}")
-        shutil.rmtree(os.path.join(folder, "venv"), ignore_errors=True)  # of an older state, or cut off
-        install_python(source, folder)
-        with open(os.path.join(folder, STAMP), "w", encoding="ascii") as f:
-            f.write(wanted)
+    install_once(folder, state(source), SPACE, "what the Python package needs", ("venv",), (lambda: install_python(source, folder),))
 
 
 def main(arguments):
