@@ -247,7 +247,9 @@ class Waiting(Serving):
             answer = self.chat(server, "Hello")
             self.assertEqual((answer.status, answer.json().get("held")), (202, i + 1), answer)
         self.assertEqual(server.metrics()['mica_rung_attempts_total{rung="far",result="failed"}'], 1)
-        with Fake(status(500)) as fake:  # one that fails, instead, is no network that is missing
+
+    def test_a_failing_server_is_no_missing_network(self):
+        with Fake(status(500)) as fake:
             server = self.serve(policy(remote("bad", fake.url), offline="queue", run={"retries": 0, "breaker_failures": 1}))
             self.assertEqual([self.chat(server, "Hello").status for _ in range(3)], [502, 503, 503])
 
