@@ -14,9 +14,9 @@ enum { LINE = 64, HUGE_PAGE = 2 << 20 };
 typedef uint64_t line __attribute__((vector_size(LINE)));
 
 typedef struct reader {
-    line *data;
+    const line *data;
+    line *fill;           /* write there instead: each thread touches its own pages first */
     size_t lines;         /* of each thread */
-    bool fill;            /* write them instead: each thread touches its own pages first */
     _Atomic uint64_t sum; /* so that nothing is optimised away */
 } reader;
 
@@ -38,12 +38,12 @@ static uint64_t read_all(const line *p, size_t n)
 static void read_thread(void *user, int thread, int n_threads)
 {
     reader *r = user;
-    line *mine = r->data + (size_t)thread * r->lines;
+    size_t mine = (size_t)thread * r->lines;
     (void)n_threads;
     if (r->fill)
-        memset(mine, 1 + thread, r->lines * LINE);
+        memset(r->fill + mine, 1 + thread, r->lines * LINE);
     else
-        r->sum ^= read_all(mine, r->lines);
+        r->sum ^= read_all(r->data + mine, r->lines);
 }
 
 static int by_size(const void *a, const void *b)
@@ -56,9 +56,8 @@ static int32_t read_rounds(mica_pool *pool, reader *r, int32_t rounds, double se
 {
     double bytes = (double)r->lines * LINE * mica_pool_threads(pool), spent = 0;
     int32_t n = 0;
-    r->fill = true;
     mica_pool_run(pool, read_thread, r);
-    r->fill = false;
+    r->fill = NULL;
     while (n < rounds && (n < 3 || spent < seconds)) {
         int64_t start_ns = mica_now_ns();
         mica_pool_run(pool, read_thread, r);
@@ -70,19 +69,41 @@ static int32_t read_rounds(mica_pool *pool, reader *r, int32_t rounds, double se
     return n;
 }
 
+/* A reader for the whole lines of `bytes` that the team's threads divide evenly. */
+static mica_status reader_make(const mica_pool *pool, size_t bytes, reader *r, mica_error *err)
+{
+    size_t threads = (size_t)mica_pool_threads(pool);
+    *r = (reader){.lines = bytes / LINE / threads & ~(size_t)3};
+    return r->lines ? MICA_OK
+                    : mica_fail(err, MICA_INVALID_ARGUMENT, "%zu bytes are too few to read with %zu threads", bytes, threads);
+}
+
 mica_status mica_bandwidth_read(mica_pool *pool, size_t bytes, int32_t rounds, double seconds, double *rates, int32_t *n,
                                 mica_error *err)
 {
-    size_t all = bytes ? bytes : DEFAULT_BUFFER, threads = (size_t)mica_pool_threads(pool);
-    reader r = {.lines = all / LINE / threads & ~(size_t)3};
-    if (r.lines == 0)
-        return mica_fail(err, MICA_INVALID_ARGUMENT, "%zu bytes are too few to read with %zu threads", all, threads);
-    size_t room = mica_round_up(r.lines * threads * LINE, HUGE_PAGE);
-    r.data = mica_new_aligned(HUGE_PAGE, room);
-    if (!r.data)
+    reader r;
+    size_t all = bytes ? bytes : DEFAULT_BUFFER;
+    mica_status status = reader_make(pool, all, &r, err);
+    if (status)
+        return status;
+    size_t room = mica_round_up(r.lines * (size_t)mica_pool_threads(pool) * LINE, HUGE_PAGE);
+    line *buffer = mica_new_aligned(HUGE_PAGE, room);
+    if (!buffer)
         return mica_fail_nomem(err, all, "the buffer that is read");
-    mica_memory_collapse(r.data, room); /* as weights are mapped where the system can: small pages may cost a third */
+    mica_memory_collapse(buffer, room); /* as weights are mapped where the system can: small pages may cost a third */
+    r.data = r.fill = buffer;
     *n = read_rounds(pool, &r, rounds, seconds, rates);
-    free(r.data);
+    free(buffer);
     return MICA_OK;
+}
+
+mica_status mica_bandwidth_read_from(mica_pool *pool, const void *data, size_t bytes, int32_t rounds, double seconds, double *rates, int32_t *n,
+                                     mica_error *err)
+{
+    reader r;
+    mica_status status = reader_make(pool, bytes, &r, err);
+    r.data = data;
+    if (!status)
+        *n = read_rounds(pool, &r, rounds, seconds, rates);
+    return status;
 }

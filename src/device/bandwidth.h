@@ -9,4 +9,8 @@
 mica_status mica_bandwidth_read(mica_pool *pool, size_t bytes, int32_t rounds, double seconds, double *rates, int32_t *n,
                                 mica_error *err);
 
+/** The same for memory that is there, such as a mapped file: `data` at a multiple of 64 bytes, read once before. */
+mica_status mica_bandwidth_read_from(mica_pool *pool, const void *data, size_t bytes, int32_t rounds, double seconds, double *rates, int32_t *n,
+                                     mica_error *err);
+
 #endif
