@@ -1,6 +1,17 @@
-# cross.sh - what build-musl and build-android share; sourced by them after common.sh. They set `sources` (of fetch-sources) and, for
-# each machine, `out` (a folder in build/), `prefix` (where the libraries go) and `toolchain` (cmake's arguments).
+# cross.sh - what build-musl, build-android and build-web share; sourced by them after common.sh. They set `sources` (of fetch-sources)
+# and, for each machine, `out` (a folder in build/), `prefix` (where the libraries go) and `toolchain` (cmake's arguments).
 # shellcheck shell=sh disable=SC2154
+
+# zig_tools ZIG OPTION...: the commands that cmake/musl.cmake and cmake/wasm.cmake name, in $out/tools; the options are the compiler's.
+zig_tools() {
+    zig_path=$1
+    shift
+    mkdir -p "$out/tools"
+    for tool in ar ranlib "cc $*"; do
+        printf '#!/bin/sh\nexec "%s" %s "$@"\n' "$zig_path" "$tool" >"$out/tools/${tool%% *}"
+        chmod +x "$out/tools/${tool%% *}"
+    done
+}
 
 # cmake_build SOURCE NAME [OPTION...]: configures and builds $targets in $out/NAME; quiet unless it fails.
 cmake_build() {

@@ -17,6 +17,10 @@
 #include "model/gguf.h"
 #include "unit/random_model.h"
 
+#ifndef MICA_LOGITS_THREADS
+#define MICA_LOGITS_THREADS 2
+#endif
+
 enum { N_VOCAB = 288, MAX_CTX = 128, CHUNK = 64 }; /* all models here have this vocabulary */
 
 static int complain(const char *what)
@@ -110,7 +114,7 @@ static int hash_files(const char *set, char **paths, int n)
     mica_error err;
     int status = 0;
     if (mica_kernels_choose(strcmp(set, "best") == 0 ? NULL : set, &kern, &err) || mica_kernels_check(&kern, NULL, &err) ||
-        mica_pool_new(2, NULL, &pool, &err))
+        mica_pool_new(MICA_LOGITS_THREADS, NULL, &pool, &err))
         return complain(err.message);
     printf("kernels %s\n", kern.name);
     for (int i = 0; i < n && status == 0; i++)

@@ -5,20 +5,33 @@ bool mica_cpu_always(void) { return true; }
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-static bool has_f16c(void) /* not among the names that every compiler's __builtin_cpu_supports knows */
+/* The CPU is asked, and not __builtin_cpu_supports: not every compiler's knows all names, and the run-time library of some, which static
+ * programs get, says no to every one. Bits as in Intel's manual (volume 2, CPUID and XGETBV). */
+enum { FMA = 1 << 12, OSXSAVE = 1 << 27, F16C = 1 << 29 }; /* leaf 1, ecx */
+enum { AVX2 = 1 << 5 };                                    /* leaf 7, ebx; AVX-512 F, DQ, BW and VL: */
+#define AVX512 (1u << 16 | 1u << 17 | 1u << 30 | 1u << 31)
+enum { AVX512_VNNI = 1 << 11 }; /* leaf 7, ecx */
+
+/* Whether the operating system saves all these registers, bits of XCR0. */
+static bool saves(unsigned registers)
 {
     unsigned a, b, c, d;
-    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & OSXSAVE))
+        return false;
+    __asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+    return (a & registers) == registers;
 }
 
-/* __builtin_cpu_supports checks XGETBV as well: a CPU whose registers the kernel does not save counts as without. */
 bool mica_cpu_has_avx2(void)
 {
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
+    enum { YMM = 0x6 };
+    unsigned a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & FMA) || !(c & F16C) || !saves(YMM))
+        return false;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & AVX2);
 }
 
-bool mica_cpu_has_avx_vnni(void) /* asked of the CPU for the same reason */
+bool mica_cpu_has_avx_vnni(void)
 {
     unsigned last, a, b, c, d;
     return mica_cpu_has_avx2() && __get_cpuid_count(7, 0, &last, &b, &c, &d) && last >= 1 &&
@@ -27,8 +40,9 @@ bool mica_cpu_has_avx_vnni(void) /* asked of the CPU for the same reason */
 
 bool mica_cpu_has_avx512_vnni(void)
 {
-    return mica_cpu_has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni");
+    enum { ZMM = 0xE6 }; /* masks, upper halves and registers 16 to 31 too */
+    unsigned a, b, c, d;
+    return mica_cpu_has_avx2() && saves(ZMM) && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & AVX512) == AVX512 && (c & AVX512_VNNI);
 }
 
 #if defined(__linux__)
@@ -46,7 +60,7 @@ static bool may_use_tiles(void)
 static bool may_use_tiles(void) { return false; } /* no way to ask */
 #endif
 
-bool mica_cpu_has_amx(void) /* asked of the CPU because not every compiler's __builtin_cpu_supports knows it */
+bool mica_cpu_has_amx(void)
 {
     enum { TILE = 1 << 24, INT8 = 1 << 25 };
     unsigned a, b, c, d;
@@ -82,4 +96,15 @@ bool mica_cpu_has_i8mm(void) { return mica_cpu_has_dotprod() && has_feature("hw.
 bool mica_cpu_has_dotprod(void) { return false; } /* no way to ask: the baseline is always right */
 
 bool mica_cpu_has_i8mm(void) { return false; }
+
+#elif defined(__wasm_relaxed_simd__)
+#include <wasm_simd128.h>
+
+bool mica_cpu_has_fused_madd(void)
+{
+    /* (1 + 2^-12)^2 = 1 + 2^-11 + 2^-24, of which a product that is rounded loses the last term. volatile: asked when it runs */
+    volatile float x = 1.0f + 0x1p-12f, c = -(1.0f + 0x1p-11f);
+    v128_t r = wasm_f32x4_relaxed_madd(wasm_f32x4_splat(x), wasm_f32x4_splat(x), wasm_f32x4_splat(c));
+    return wasm_f32x4_extract_lane(r, 0) == 0x1p-24f;
+}
 #endif

@@ -15,4 +15,7 @@ bool mica_cpu_has_amx(void);         /* and AMX with int8; asks Linux to let thi
 bool mica_cpu_has_dotprod(void);
 bool mica_cpu_has_i8mm(void); /* and dotprod */
 
+/* WebAssembly with relaxed vector instructions: the engine and the CPU below it round a relaxed multiply-add once */
+bool mica_cpu_has_fused_madd(void);
+
 #endif

@@ -6,18 +6,17 @@
 void mica_kernels_fill_portable(mica_kernels *k);
 
 #if defined(__x86_64__)
-#define MICA_ISA_NAMES "portable, avx2, avxvnni, avx512, amx"
 void mica_kernels_fill_avx2(mica_kernels *k);
 void mica_kernels_fill_avxvnni(mica_kernels *k);
 void mica_kernels_fill_avx512(mica_kernels *k);
 void mica_kernels_fill_amx(mica_kernels *k);
 #elif defined(__aarch64__)
-#define MICA_ISA_NAMES "portable, neon, neon_dotprod, neon_i8mm"
 void mica_kernels_fill_neon(mica_kernels *k);
 void mica_kernels_fill_neon_dotprod(mica_kernels *k);
 void mica_kernels_fill_neon_i8mm(mica_kernels *k);
-#else
-#define MICA_ISA_NAMES "portable"
+#elif defined(__wasm_simd128__)
+void mica_kernels_fill_simd128(mica_kernels *k);
+void mica_kernels_fill_relaxed(mica_kernels *k); /* of a module with relaxed instructions */
 #endif
 
 #endif

@@ -121,7 +121,7 @@ static mica_status plan_memory(const mica_model *m, const sizes *z, mica_memory_
     size_t k = half_bytes(m, o->kv_k, z->slots), v = half_bytes(m, o->kv_v, z->slots), lists = mica_plan_list_bytes(m, o);
     size_t work = mica_exec_bytes(&m->weights, o->prefill_chunk, z->max_sessions, o->n_threads);
     int32_t blocks[MICA_KV_KINDS] = {z->slots[0] / MICA_KV_BLOCK, z->slots[1] / MICA_KV_BLOCK};
-    size_t limit = (size_t)INT64_MAX / 8 / MAX_SESSIONS;
+    const uint64_t limit = INT64_MAX / 8 / MAX_SESSIONS;
     if (k == 0 || v == 0 || work == 0 || lists == 0 || k > limit || v > limit || lists > limit || work > limit)
         return mica_fail(err, MICA_OVER_BUDGET, "%d sessions of %d tokens need more memory than can be addressed",
                          z->max_sessions, o->n_ctx);
