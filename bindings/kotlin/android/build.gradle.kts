@@ -1,8 +1,8 @@
 // UNBUILT: an example for Android projects. It was written from the documentation and never run; see docs/android.md for what is tested.
 //
-// A library module of your app. The Kotlin sources are those that scripts/test-kotlin builds and tests on a desktop JVM; AndroidMonitor.kt
-// is beside this file. ../../.. is the root of this repository, whose CMakeLists.txt makes libmica_jni.so; it needs jansson, PCRE2 and
-// utf8proc for Android, found through pkg-config.
+// A library module of your app. The Kotlin sources are those that scripts/test-kotlin builds and tests on a desktop JVM, and those beside
+// this file, which were never built. ../../.. is the root of this repository, whose CMakeLists.txt makes libmica_jni.so; it needs
+// jansson, PCRE2 and utf8proc for Android, found through pkg-config.
 plugins {
     id("com.android.library")
     kotlin("android")

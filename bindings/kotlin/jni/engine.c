@@ -1,4 +1,5 @@
 /* engine.c - opening and closing an engine for Java. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -233,6 +234,30 @@ static jlongArray engine_figures(JNIEnv *env, jclass class, jlong handle)
     return out;
 }
 
+/** engineGovernor(handle): double[]: objective (-1: there is no governor), tokens a second (NaN: not measured yet), pause in
+ * microseconds, changes of threads or cores so far. */
+static jdoubleArray engine_governor(JNIEnv *env, jclass class, jlong handle)
+{
+    (void)class;
+    mica_jni_engine *e = mica_jni_handle_acquire(env, MICA_JNI_ENGINE, handle);
+    if (!e)
+        return NULL;
+    mica_governor_info info;
+    jdouble figures[] = {-1, NAN, 0, 0};
+    if (e->governor) {
+        mica_governor_get_info(e->governor, &info);
+        figures[0] = info.objective;
+        figures[1] = info.rate_tps;
+        figures[2] = info.output.pause_us;
+        figures[3] = (jdouble)info.changes;
+    }
+    mica_jni_handle_release(handle);
+    jdoubleArray out = (*env)->NewDoubleArray(env, 4);
+    if (out)
+        (*env)->SetDoubleArrayRegion(env, out, 0, 4, figures);
+    return out;
+}
+
 /** openHandles(): int. */
 static jint open_handles(JNIEnv *env, jclass class)
 {
@@ -245,6 +270,7 @@ const JNINativeMethod mica_jni_engine_methods[] = {
     {"engineClose", "(J)V", (void *)engine_close},
     {"engineInfo", "(J)[B", (void *)engine_info},
     {"engineFigures", "(J)[J", (void *)engine_figures},
+    {"engineGovernor", "(J)[D", (void *)engine_governor},
     {"openHandles", "()I", (void *)open_handles},
 };
 const jint mica_jni_engine_method_count = sizeof mica_jni_engine_methods / sizeof *mica_jni_engine_methods;

@@ -267,7 +267,8 @@ static jbyteArray reply_result(JNIEnv *env, jclass class, jlong handle, jdoubleA
         mica_jni_throw(env, &err);
         return NULL;
     }
-    return mica_jni_bytes_new(env, r.stop_reason, strlen(r.stop_reason));
+    const char *reason = r.stop_reason ? r.stop_reason : ""; /* asked before the end */
+    return mica_jni_bytes_new(env, reason, strlen(reason));
 }
 
 /** replyReceipt(handle): byte[], JSON. */

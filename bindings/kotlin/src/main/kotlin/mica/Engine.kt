@@ -3,6 +3,7 @@ package mica
 import java.util.concurrent.LinkedBlockingQueue
 import java.util.concurrent.ThreadPoolExecutor
 import java.util.concurrent.TimeUnit
+import java.util.concurrent.atomic.AtomicInteger
 import java.util.function.Consumer
 import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.CoroutineScope
@@ -44,11 +45,17 @@ import kotlinx.coroutines.withContext
  *
  * @param monitor what the app knows about its device; null: only what the kernel's files tell.
  * @param sysroot prefix of those files, for tests.
+ * @param hints hears how long tokens take, where the engine is loaded with an [Objective] that aims at a speed.
  */
-class Engine @JvmOverloads constructor(monitor: DeviceMonitor? = null, sysroot: String = "") : AutoCloseable {
+class Engine @JvmOverloads constructor(
+    monitor: DeviceMonitor? = null,
+    sysroot: String = "",
+    private val hints: PerformanceHints? = null,
+) : AutoCloseable {
     private enum class Hold { PAUSED, BACKGROUND }
 
-    private val thread = dedicatedThread()
+    private val threadName = "mica-engine-${number.getAndIncrement() % 1000}" // 15 characters, as many as Linux keeps
+    private val thread = dedicatedThread(threadName)
     private val dispatcher = thread.asCoroutineDispatcher()
     private val scope = CoroutineScope(SupervisorJob() + Dispatchers.Default)
     private val turn = Mutex() // loading and replies, one after the other
@@ -98,6 +105,14 @@ class Engine @JvmOverloads constructor(monitor: DeviceMonitor? = null, sysroot: 
             } finally {
                 if (stateFlow.value is EngineState.Loading) show(EngineState.Idle)
             }
+        }
+    }
+
+    /** Gives the model and its memory back, once a reply under way has ended; [load] brings one again. */
+    suspend fun unload() = withContext(dispatcher) {
+        turn.withLock {
+            Native.engineClose(swap(0))
+            show(EngineState.Idle)
         }
     }
 
@@ -183,18 +198,32 @@ class Engine @JvmOverloads constructor(monitor: DeviceMonitor? = null, sysroot: 
         val decoder = Utf8Decoder()
         val figures = LongArray(Native.STEP_FIGURES)
         val watch = Watch()
-        do {
-            waitWhileHeld()
-            currentCoroutineContext().ensureActive()
-            watch.heat()?.let { emit(GenEvent.Notice(it)) }
-            tell(decoder.decode(Native.replyStep(handle, figures)), figures)
-            watch.context(figures[Native.DROPPED])?.let { emit(GenEvent.Notice(it)) }
-        } while (figures[Native.RUNNING] != 0L)
+        hinting(handle).use { hinting ->
+            do {
+                waitWhileHeld()
+                currentCoroutineContext().ensureActive()
+                watch.heat()?.let { emit(GenEvent.Notice(it)) }
+                tell(decoder.decode(step(handle, figures, hinting)), figures)
+                watch.context(figures[Native.DROPPED])?.let { emit(GenEvent.Notice(it)) }
+            } while (figures[Native.RUNNING] != 0L)
+        }
         tell(decoder.finish(), figures)
         val result = DoubleArray(Native.RESULT_FIGURES)
         val reason = String(Native.replyResult(handle, result), Charsets.US_ASCII)
         val receipt = String(Native.replyReceipt(handle), Charsets.UTF_8)
         return Figures(result).let { GenEvent.Done(reason, it.usage(), it.timings(), receipt) }
+    }
+
+    private fun hinting(handle: Long): Hinting? = hints?.takeIf { options.objective != Objective.NONE }?.let { hints ->
+        Hinting(hints, { threadsNamed(threadName) }) { GovernorFigures(Native.engineGovernor(handle)) }
+    }
+
+    private fun step(handle: Long, figures: LongArray, hinting: Hinting?): ByteArray {
+        val tokens = figures[Native.TOKENS]
+        val begin = System.nanoTime()
+        val text = Native.replyStep(handle, figures)
+        hinting?.step(begin, System.nanoTime(), figures[Native.TOKENS] > tokens)
+        return text
     }
 
     private suspend fun FlowCollector<GenEvent>.tell(piece: String, figures: LongArray) {
@@ -291,9 +320,11 @@ class Engine @JvmOverloads constructor(monitor: DeviceMonitor? = null, sysroot: 
     private fun show(next: EngineState) = synchronized(lock) { if (!closed) stateFlow.value = next }
 
     private companion object {
+        val number = AtomicInteger() // of the next engine
+
         /** Ends when it has nothing to do for a while, and takes work at any time: a reply that is cut off by close() has still to end. */
-        fun dedicatedThread() =
-            ThreadPoolExecutor(1, 1, 10, TimeUnit.SECONDS, LinkedBlockingQueue()) { Thread(it, "mica-engine").apply { isDaemon = true } }
+        fun dedicatedThread(name: String) =
+            ThreadPoolExecutor(1, 1, 10, TimeUnit.SECONDS, LinkedBlockingQueue()) { Thread(it, name).apply { isDaemon = true } }
                 .apply { allowCoreThreadTimeOut(true) }
     }
 }

@@ -33,6 +33,7 @@ internal object Native {
     @JvmStatic external fun engineClose(handle: Long)
     @JvmStatic external fun engineInfo(handle: Long): ByteArray
     @JvmStatic external fun engineFigures(handle: Long): LongArray
+    @JvmStatic external fun engineGovernor(handle: Long): DoubleArray
     @JvmStatic external fun openHandles(): Int
 
     @JvmStatic external fun replySubmit(

@@ -1,7 +1,6 @@
 package mica
 
 import kotlinx.coroutines.async
-import kotlinx.coroutines.flow.MutableSharedFlow
 import kotlinx.coroutines.flow.first
 import kotlinx.coroutines.flow.toList
 import kotlinx.coroutines.runBlocking
@@ -12,13 +11,6 @@ import org.junit.jupiter.api.Assertions.assertNull
 import org.junit.jupiter.api.Assertions.assertTrue
 import org.junit.jupiter.api.Test
 import org.junit.jupiter.api.Timeout
-
-/** A monitor whose app says what the test wants. Simulation: no device is heated. */
-class FakeMonitor : DeviceMonitor {
-    private val flow = MutableSharedFlow<AppReport>(replay = 1)
-    override fun reports() = flow
-    suspend fun say(report: AppReport) = flow.emit(report)
-}
 
 @Timeout(60)
 class DeviceTest {

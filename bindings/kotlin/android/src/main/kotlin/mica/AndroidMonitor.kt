@@ -2,40 +2,80 @@ package mica
 
 import android.app.ActivityManager
 import android.content.BroadcastReceiver
+import android.content.ComponentCallbacks2
 import android.content.Context
 import android.content.Intent
 import android.content.IntentFilter
+import android.content.res.Configuration
 import android.os.BatteryManager
 import android.os.Build
 import android.os.PowerManager
+import kotlinx.coroutines.channels.awaitClose
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.flow.Flow
+import kotlinx.coroutines.flow.callbackFlow
+import kotlinx.coroutines.flow.emptyFlow
 import kotlinx.coroutines.flow.flow
+import kotlinx.coroutines.flow.map
+import kotlinx.coroutines.flow.merge
 
 /**
- * UNBUILT here, as all in this folder: what Android's services say, once a second. getThermalHeadroom() gives NaN when it is asked more
- * often. Nothing is registered, so nothing has to be taken back when the engine is closed.
+ * UNBUILT here, as all in this folder. What Android's services say: thermal status and memory trims as they come, the rest once a second (getThermalHeadroom() gives NaN when
+ * it is asked more often). What is registered is taken back when the engine is closed.
+ *
+ * @param foreground whether the app is in front, e.g. of ProcessLifecycleOwner; null: what the system says of the process, in which a
+ *   foreground service counts as in front.
  */
-class AndroidMonitor(context: Context) : DeviceMonitor {
+class AndroidMonitor @JvmOverloads constructor(context: Context, private val foreground: Flow<Boolean>? = null) : DeviceMonitor {
     private val app = context.applicationContext
     private val power = app.getSystemService(PowerManager::class.java)
 
-    override fun reports(): Flow<AppReport> = flow {
+    override fun reports(): Flow<AppReport> =
+        merge(everySecond(), heat(), trims(), foreground?.map { AppReport(foreground = it) } ?: emptyFlow())
+
+    private fun everySecond() = flow {
         while (true) {
             emit(now())
             delay(1000)
         }
     }
 
+    private fun heat(): Flow<AppReport> = callbackFlow {
+        if (Build.VERSION.SDK_INT >= 29) {
+            val listener = PowerManager.OnThermalStatusChangedListener { trySend(AppReport(thermal = ThermalStatus.entries[it])) }
+            power.addThermalStatusListener(app.mainExecutor, listener)
+            awaitClose { power.removeThermalStatusListener(listener) }
+        } else {
+            awaitClose {}
+        }
+    }
+
+    private fun trims(): Flow<AppReport> = callbackFlow {
+        val callbacks = object : ComponentCallbacks2 {
+            override fun onTrimMemory(level: Int) {
+                trySend(AppReport(trim = trim(level)))
+            }
+
+            override fun onConfigurationChanged(newConfig: Configuration) = Unit
+
+            override fun onLowMemory() {
+                trySend(AppReport(trim = TrimLevel.CRITICAL))
+            }
+        }
+        app.registerComponentCallbacks(callbacks)
+        awaitClose { app.unregisterComponentCallbacks(callbacks) }
+    }
+
     private fun now(): AppReport {
         val battery = app.registerReceiver(null as BroadcastReceiver?, IntentFilter(Intent.ACTION_BATTERY_CHANGED))
         val process = ActivityManager.RunningAppProcessInfo().also(ActivityManager::getMyMemoryState)
+        val inFront = process.importance <= ActivityManager.RunningAppProcessInfo.IMPORTANCE_FOREGROUND_SERVICE
         return AppReport(
             thermal = if (Build.VERSION.SDK_INT >= 29) ThermalStatus.entries[power.currentThermalStatus] else ThermalStatus.UNKNOWN,
             headroom = if (Build.VERSION.SDK_INT >= 30) power.getThermalHeadroom(10).toDouble() else Double.NaN,
             powerSave = power.isPowerSaveMode,
-            foreground = process.importance <= ActivityManager.RunningAppProcessInfo.IMPORTANCE_FOREGROUND_SERVICE,
-            trim = trim(process.lastTrimLevel),
+            foreground = if (foreground == null) inFront else null,
+            trim = trim(process.lastTrimLevel), // which goes back to 0 without a call
             batteryLevel = battery?.let { level(it) } ?: Double.NaN,
             battery = battery?.let { status(it) } ?: BatteryStatus.UNKNOWN,
             onMains = battery?.let { it.getIntExtra(BatteryManager.EXTRA_PLUGGED, 0) != 0 },

@@ -4,10 +4,11 @@ import java.io.File
 import java.io.FileInputStream
 import java.nio.file.Files
 import kotlinx.coroutines.flow.Flow
+import kotlinx.coroutines.flow.MutableSharedFlow
 import kotlinx.coroutines.flow.toList
 import kotlinx.coroutines.runBlocking
 
-/** What the tests share. The scripted model (tests/data/cases/_common/scripted.py) continues the prompt "E" with "Hi 🙂!", one byte of the
+/** What the tests of this binding and of the chat share. The scripted model (tests/data/cases/_common/scripted.py) continues the prompt "E" with "Hi 🙂!", one byte of the
  * emoji a token, "C" with "zh你試#", "S" with "alpha beta gamma delta", "R" with "red fox" and "X" with x without end. Its context is 512. */
 val data = File(System.getProperty("mica.data"))
 val scripted = File(data, "cases/_common/scripted.gguf")
@@ -37,3 +38,10 @@ fun FileInputStream.number(): Int = java.io.FileDescriptor::class.java.getDeclar
 }
 
 val endless = EngineOptions(contextTokens = 512, threads = 1, fullPolicy = FullPolicy.SHIFT)
+
+/** A monitor whose app says what the test wants. Simulation: no device is heated. */
+class FakeMonitor : DeviceMonitor {
+    private val flow = MutableSharedFlow<AppReport>(replay = 1)
+    override fun reports() = flow
+    suspend fun say(report: AppReport) = flow.emit(report)
+}
