@@ -4,6 +4,8 @@ may find the library: pkg-config, pkg-config with the static library, and CMake'
     python3 tests/install.py --build DIR --source DIR --cmake CMAKE --cc CC --version VERSION --libdir LIBDIR --generator NAME
 """
 import argparse
+import fnmatch
+import glob
 import os
 import re
 import shutil
@@ -55,6 +57,8 @@ def example_of(readme):
 
 def check_files(prefix, libdir, version):
     wanted = {"bin": ["mica"], "include/mica": ["mica.h", "mica_tools.h", "mica_tasks.h", "mica_device.h"], "share/man/man1": ["mica.1"],
+              "share/bash-completion/completions": ["mica"], "share/zsh/site-functions": ["_mica"],
+              "share/fish/vendor_completions.d": ["mica.fish"],
               "share/mica/tasks": ["classify.json", "eval/classify.jsonl"], "share/mica/schemas": ["task.schema.json"],
               libdir: ["libmica.a", "libmica.so", "libmica.so.0", f"libmica.so.{version}", "pkgconfig/mica.pc",
                       "cmake/mica/mica-config.cmake"], "share/doc/mica": ["README.md", "LICENSE", "CHANGELOG.md"]}
@@ -67,6 +71,32 @@ def check_files(prefix, libdir, version):
                if not os.path.exists(os.path.join(prefix, folder, name))]
     if missing:
         sys.exit("not installed: " + ", ".join(missing))
+
+
+def debian_patterns(source):
+    for path in sorted(glob.glob(os.path.join(source, "debian", "*.install"))):
+        with open(path, encoding="ascii") as f:
+            for line in f.read().split():
+                yield line
+
+
+def check_debian(source, prefix, libdir):
+    """Each file that is installed is in one Debian package, and each line of debian/*.install has files."""
+    if not os.path.exists(os.path.join(prefix, "libexec", "mica", "mica-ops")):
+        return
+    patterns = list(debian_patterns(source))
+    used, errors = set(), []
+    for folder, _, names in os.walk(prefix):
+        for name in names:
+            path = "usr/" + os.path.relpath(os.path.join(folder, name), prefix)
+            path = path.replace("zsh/site-functions", "zsh/vendor-completions").replace(f"usr/{libdir}/", "usr/lib/any/")
+            found = [p for p in patterns if fnmatch.fnmatchcase(path, p) or fnmatch.fnmatchcase(path, p + "/*")]
+            used.update(found)
+            if len(found) != 1 and not path.endswith("/LICENSE"):  # that is debian/copyright
+                errors.append(f"{path} is in {len(found)} Debian packages")
+    errors += [f"debian/*.install: nothing is installed as {p}" for p in patterns if p not in used]
+    if errors:
+        sys.exit("\n".join(errors))
 
 
 def check_run(how, program, model, libraries):
@@ -146,6 +176,7 @@ def main():
         prefix = os.path.join(folder, "prefix")
         run(a.cmake, "--install", a.build, "--prefix", prefix)
         check_files(prefix, a.libdir, a.version)
+        check_debian(a.source, prefix, a.libdir)
         with open(os.path.join(folder, "example.c"), "w", encoding="utf-8") as f:
             f.write(example_of(os.path.join(a.source, "README.md")))
         model = os.path.join(a.source, "tests/data/cases/_common/scripted.gguf")
