@@ -41,7 +41,7 @@ mica_status mica_gguf_writer_new(const char *path, mica_gguf_writer **out, mica_
         return mica_fail_nomem(err, sizeof *w, "writing a file");
     mica_buf_init(&w->keys, MAX_HEADER);
     mica_buf_init(&w->table, MAX_HEADER);
-    mica_status status = mica_newfile_open(path, &w->file, err);
+    mica_status status = mica_newfile_open(path, MICA_NEWFILE_SHARED, &w->file, err);
     if (status) {
         mica_gguf_writer_free(w);
         *out = NULL;
@@ -81,6 +81,28 @@ void mica_gguf_writer_u32(mica_gguf_writer *w, const char *key, uint32_t value)
 {
     put_key(w, str_of(key), MICA_GGUF_U32);
     put(&w->keys, value, 4);
+}
+
+void mica_gguf_writer_f32(mica_gguf_writer *w, const char *key, float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    put_key(w, str_of(key), MICA_GGUF_F32);
+    put(&w->keys, bits, 4);
+}
+
+void mica_gguf_writer_bool(mica_gguf_writer *w, const char *key, bool value)
+{
+    put_key(w, str_of(key), MICA_GGUF_BOOL);
+    put(&w->keys, value, 1);
+}
+
+void mica_gguf_writer_array(mica_gguf_writer *w, const char *key, mica_gguf_kind element, const void *values, size_t n)
+{
+    put_key(w, str_of(key), MICA_GGUF_ARRAY);
+    put(&w->keys, element, 4);
+    put(&w->keys, n, 8);
+    mica_buf_append(&w->keys, values, n * (element == MICA_GGUF_BOOL ? 1 : 4));
 }
 
 void mica_gguf_writer_texts(mica_gguf_writer *w, const char *key, const char *const *values, size_t n)

@@ -8,8 +8,8 @@
  *     status = mica_gguf_writer_finish(w, err);                              // puts the file in its place
  *     mica_gguf_writer_free(w);                                              // always; without finish nothing has changed
  *
- * Memory: the header. Where data starts and how it is padded is the writer's business (MICA_GGUF_ALIGNMENT). Called by quantize.c
- * and imatrix_file.c. */
+ * Memory: the header. Where data starts and how it is padded is the writer's business (MICA_GGUF_ALIGNMENT). Called by quantize.c,
+ * convert.c with its hf_*.c, and imatrix_file.c. */
 #ifndef MICA_CONVERT_GGUF_WRITE_H
 #define MICA_CONVERT_GGUF_WRITE_H
 #include "model/gguf.h"
@@ -24,6 +24,10 @@ void mica_gguf_writer_free(mica_gguf_writer *w);
 /* One key each. The caller gives no key twice. */
 void mica_gguf_writer_text(mica_gguf_writer *w, const char *key, const char *value);
 void mica_gguf_writer_u32(mica_gguf_writer *w, const char *key, uint32_t value);
+void mica_gguf_writer_f32(mica_gguf_writer *w, const char *key, float value);
+void mica_gguf_writer_bool(mica_gguf_writer *w, const char *key, bool value);
+/** An array of I32, F32 or BOOL, which are values of 4, 4 and 1 bytes. */
+void mica_gguf_writer_array(mica_gguf_writer *w, const char *key, mica_gguf_kind element, const void *values, size_t n);
 void mica_gguf_writer_texts(mica_gguf_writer *w, const char *key, const char *const *values, size_t n);
 /** A key of another file as it is. */
 void mica_gguf_writer_copy(mica_gguf_writer *w, const mica_gguf_value *value);

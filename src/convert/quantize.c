@@ -1,18 +1,11 @@
 #include "convert/quantize.h"
 
-#include <float.h>
 #include <math.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/map.h"
 #include "base/mem.h"
-#include "base/pool.h"
-#include "convert/gguf_write.h"
-
-#define PIECE_BYTES ((size_t)4 << 20) /* of output that are computed before they are written */
-#define LARGEST_HALF 65504.0f
+#include "convert/encode.h"
 
 /* What becomes of one tensor. */
 typedef struct plan {
@@ -26,14 +19,9 @@ typedef struct quantizer {
     const mica_quantize_options *options;
     mica_quantize_result *result;
     mica_gguf_writer *writer;
-    mica_pool *pool;
     plan *plans; /* one a tensor */
     size_t n;
-    float *scratch; /* [n_threads][widest row] */
-    int64_t widest;
-    uint8_t *piece;
-    size_t piece_bytes;
-    uint64_t done; /* bytes of the input */
+    int64_t widest; /* row */
 } quantizer;
 
 static int64_t rows_of(const mica_gguf_tensor *t) { return t->dims[1] * t->dims[2] * t->dims[3]; }
@@ -159,114 +147,25 @@ static mica_status write_header(quantizer *q, mica_error *err)
 
 /* ---- The data ---- */
 
-/* Some rows of one tensor, shared by all threads. */
-typedef struct job {
-    const quantizer *q;
-    const plan *plan;
-    int64_t first, n;
-    int64_t step; /* rows that a thread takes at a time */
-    atomic_bool bad;
-} job;
-
-/* NaN is bad too. */
-static bool all_within(const float *x, int64_t n, float limit)
-{
-    int bad = 0;
-    for (int64_t i = 0; i < n; i++)
-        bad |= !(fabsf(x[i]) <= limit);
-    return !bad;
-}
-
-static bool encode_row(const job *j, int64_t row, float *scratch)
-{
-    const mica_gguf_tensor *t = j->plan->from;
-    const mica_quant *to = j->plan->to;
-    size_t cols = (size_t)t->dims[0], in_bytes = mica_quant_bytes(t->quant, cols), out_bytes = mica_quant_bytes(to, cols);
-    const uint8_t *data = t->data + (size_t)(j->first + row) * in_bytes;
-    const float *x = scratch;
-    if (t->quant->type == MICA_TYPE_F32)
-        x = (const float *)(const void *)data; /* aligned: see mica_gguf_tensor */
-    else
-        t->quant->decode(t->quant, data, scratch, cols);
-    if (!all_within(x, (int64_t)cols, to->type == MICA_TYPE_F16 ? LARGEST_HALF : FLT_MAX))
-        return false;
-    to->encode(x, j->plan->importance, j->q->piece + (size_t)row * out_bytes, cols);
-    return true;
-}
-
-static void encode_rows(void *user, int thread, int n_threads)
-{
-    (void)n_threads;
-    job *j = user;
-    float *scratch = j->q->scratch + (int64_t)thread * j->q->widest;
-    for (int64_t from; (from = mica_pool_next(j->q->pool, j->step)) < j->n;)
-        for (int64_t row = from; row < from + j->step && row < j->n; row++)
-            if (!encode_row(j, row, scratch))
-                atomic_store(&j->bad, true);
-}
-
-static mica_status tell_progress(quantizer *q, uint64_t bytes, mica_error *err)
-{
-    const mica_quantize_options *o = q->options;
-    q->done += bytes;
-    if (o->on_progress && o->on_progress(o->user, (double)q->done / (double)q->result->bytes_in))
-        return mica_fail(err, MICA_CANCELLED, "stopped; nothing was written");
-    return MICA_OK;
-}
-
-static mica_status fail_weight(const quantizer *q, const plan *p, mica_error *err)
-{
-    return mica_fail(err, MICA_BAD_FILE, "%s: tensor %.*s holds a weight that %s cannot hold: it is not finite, or too large",
-                     mica_gguf_path(q->in), (int)p->from->name.length, p->from->name.data, p->to->name);
-}
-
-static mica_status encode_tensor(quantizer *q, const plan *p, mica_error *err)
+static mica_status write_tensor(const quantizer *q, mica_encoder *encoder, const plan *p, mica_error *err)
 {
     const mica_gguf_tensor *t = p->from;
-    size_t in_bytes = mica_quant_bytes(t->quant, (size_t)t->dims[0]), out_bytes = mica_quant_bytes(p->to, (size_t)t->dims[0]);
-    int64_t rows = rows_of(t), most = (int64_t)(q->piece_bytes / out_bytes);
-    int64_t step = 16384 / t->dims[0]; /* some 100 us of the quickest format */
-    mica_status status = MICA_OK;
-    for (int64_t first = 0; first < rows && !status; first += most) {
-        job j = {.q = q, .plan = p, .first = first, .n = rows - first < most ? rows - first : most, .step = step ? step : 1};
-        mica_pool_run(q->pool, encode_rows, &j);
-        if (atomic_load(&j.bad))
-            return fail_weight(q, p, err);
-        status = mica_gguf_writer_data(q->writer, q->piece, (size_t)j.n * out_bytes, err);
-        mica_map_forget(t->data + (size_t)first * in_bytes, (size_t)j.n * in_bytes);
-        if (!status)
-            status = tell_progress(q, (uint64_t)j.n * in_bytes, err);
-    }
-    return status;
+    mica_encode_job job = {.file = mica_gguf_path(q->in), .name = t->name, .from = t->quant, .to = p->to, .data = t->data,
+                           .rows = rows_of(t), .cols = t->dims[0], .importance = p->importance};
+    return mica_encoder_write(encoder, &job, q->writer, err);
 }
 
-static mica_status copy_tensor(quantizer *q, const mica_gguf_tensor *t, mica_error *err)
+static mica_status write_tensors(quantizer *q, mica_error *err)
 {
-    mica_status status = MICA_OK;
-    for (uint64_t at = 0; at < t->n_bytes && !status; at += PIECE_BYTES) {
-        size_t n = t->n_bytes - at < PIECE_BYTES ? (size_t)(t->n_bytes - at) : PIECE_BYTES;
-        status = mica_gguf_writer_data(q->writer, t->data + at, n, err);
-        mica_map_forget(t->data + at, n);
-        if (!status)
-            status = tell_progress(q, n, err);
-    }
+    const mica_quantize_options *o = q->options;
+    mica_encoder *encoder = NULL;
+    mica_status status = mica_encoder_new(o->n_threads, q->widest, &encoder, err);
+    if (!status)
+        mica_encoder_tell(encoder, o->on_progress, o->user, q->result->bytes_in);
+    for (size_t i = 0; i < q->n && !status; i++)
+        status = write_tensor(q, encoder, &q->plans[i], err);
+    mica_encoder_free(encoder);
     return status;
-}
-
-static mica_status allocate(quantizer *q, mica_error *err)
-{
-    size_t bytes = 0;
-    q->piece_bytes = PIECE_BYTES;
-    for (size_t i = 0; i < q->n; i++) { /* a row at least */
-        size_t row = mica_quant_bytes(q->plans[i].to, (size_t)q->plans[i].from->dims[0]);
-        q->piece_bytes = row > q->piece_bytes ? row : q->piece_bytes;
-    }
-    bool fits = mica_mul_size((size_t)q->widest, (size_t)q->options->n_threads * sizeof(float), &bytes);
-    q->scratch = fits ? malloc(bytes) : NULL;
-    q->piece = malloc(q->piece_bytes);
-    if (q->scratch && q->piece)
-        return mica_pool_new(q->options->n_threads, NULL, &q->pool, err);
-    return mica_fail_nomem(err, bytes + q->piece_bytes, "rows of weights");
 }
 
 static mica_status write_model(quantizer *q, const char *out, mica_error *err)
@@ -274,10 +173,8 @@ static mica_status write_model(quantizer *q, const char *out, mica_error *err)
     mica_status status = mica_gguf_writer_new(out, &q->writer, err);
     if (!status)
         status = write_header(q, err);
-    for (size_t i = 0; i < q->n && !status; i++) {
-        const plan *p = &q->plans[i];
-        status = p->to == p->from->quant ? copy_tensor(q, p->from, err) : encode_tensor(q, p, err);
-    }
+    if (!status)
+        status = write_tensors(q, err);
     return status ? status : mica_gguf_writer_finish(q->writer, err);
 }
 
@@ -291,13 +188,8 @@ mica_status mica_quantize(const mica_gguf *in, const char *out, const mica_quant
     q.plans = mica_new_array(q.n, sizeof *q.plans);
     mica_status status = q.plans ? plan_tensors(&q, err) : mica_fail_nomem(err, q.n * sizeof *q.plans, "the list of tensors");
     if (!status)
-        status = allocate(&q, err);
-    if (!status)
         status = write_model(&q, out, err);
     mica_gguf_writer_free(q.writer);
-    mica_pool_free(q.pool);
     free(q.plans);
-    free(q.scratch);
-    free(q.piece);
     return status;
 }
