@@ -4,6 +4,8 @@
  *                          fixed levels, schedules and thermostats that know the machine, and the governor
  *     governor ablation    the governor without each of its inputs and outputs, at 25 degrees
  *     governor efficient   joules a token of the objectives, at 25 degrees
+ *     governor twins       two machines, each with its own step and with the other's: alike until the step comes
+ *     governor explore     half an hour where it lets a limit go once to see, and without that
  *     governor trace SET [AMBIENT [WITHOUT]]   one run, a line a change
  *
  * Everything printed is simulation. */
@@ -23,6 +25,15 @@ static mica_policy policy_of(mica_objective objective)
     mica_policy policy;
     mica_policy_init(&policy, objective);
     return policy;
+}
+
+/* The set whose name ends so. */
+static plant_set find(const char *end)
+{
+    int i = 0;
+    while (!strstr(plant_sets[i].name, end))
+        i++;
+    return plant_fit(&plant_sets[i]);
 }
 
 static void print_sets(void)
@@ -104,6 +115,50 @@ static void print_efficient(void)
     }
 }
 
+static void print_twin(const plant_set *s, double ambient, const char *step)
+{
+    mica_policy policy = policy_of(MICA_OBJECTIVE_SUSTAINED), stays = policy, lets = policy;
+    stays.worth = stays.surely = 0;
+    lets.worth = 1;
+    double fixed = plant_best_fixed(s, ambient, NULL), seen = plant_best_seen(s, ambient);
+    double a = plant_governed(s, ambient, &stays, 0, NULL).tokens, b = plant_governed(s, ambient, &lets, 0, NULL).tokens;
+    double c = plant_governed(s, ambient, &policy, 0, NULL).tokens;
+    printf("| %s | %.0f | %s | %.0f | %+.1f %% | %+.1f %% | %+.1f %% | %+.1f %% |\n", s->name, ambient, step, fixed,
+           100 * (a / fixed - 1), 100 * (b / fixed - 1), 100 * (seen / fixed - 1), 100 * (c / fixed - 1));
+}
+
+static void print_twins(void)
+{
+    static const double ambients[] = {30, 25};
+    plant_set own[] = {find("17pro-ane"), find("17pro-mlx")};
+    printf("| machine | air C | step | best fixed | stays below | lets it come | sees it at once | governor "
+           "|\n|---|---|---|---|---|---|---|---|\n");
+    for (int i = 0; i < 2; i++) {
+        plant_set twin = own[i];
+        twin.cap = own[1 - i].cap;
+        twin.release_c = own[1 - i].release_c;
+        print_twin(&own[i], ambients[i], "its own");
+        print_twin(&twin, ambients[i], "the other's");
+    }
+}
+
+static void print_explore(void)
+{
+    static const struct {
+        const char *name;
+        double ambient;
+    } cases[] = {{"17pro-ane", 30}, {"17pro-mlx", 25}, {"17pro-litert", 25}, {"16pro", 20}};
+    mica_policy policy = policy_of(MICA_OBJECTIVE_SUSTAINED), never = policy;
+    never.explore_s = 86400;
+    printf("| machine | air C | stays below | sees once | |\n|---|---|---|---|---|\n");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        plant_set s = find(cases[i].name);
+        double a = plant_governed_for(1800, &s, cases[i].ambient, &never, 0, NULL).tokens;
+        double b = plant_governed_for(1800, &s, cases[i].ambient, &policy, 0, NULL).tokens;
+        printf("| %s | %.0f | %.0f | %.0f | %+.1f %% |\n", s.name, cases[i].ambient, a, b, 100 * (b / a - 1));
+    }
+}
+
 static void tell(const plant *p, const mica_control *c)
 {
     printf("%6.1f s  %2d+%d cores  duty %.2f  case %.1f C  chip %.1f C  clocks %.2f  margin %.1f C  %s\n", p->now_s,
@@ -135,9 +190,13 @@ int main(int argc, char **argv)
         print_ablation();
     else if (strcmp(argv[1], "efficient") == 0)
         print_efficient();
+    else if (strcmp(argv[1], "twins") == 0)
+        print_twins();
+    else if (strcmp(argv[1], "explore") == 0)
+        print_explore();
     else if (strcmp(argv[1], "trace") == 0 && argc > 2)
         return trace(argv[2], argc > 3 ? atof(argv[3]) : 25, argc > 4 ? (unsigned)strtoul(argv[4], NULL, 0) : 0);
     else
-        return fprintf(stderr, "usage: governor [ablation | efficient | trace SET [AMBIENT [WITHOUT]]]\n"), 2;
+        return fprintf(stderr, "usage: governor [ablation | efficient | twins | explore | trace SET [AMBIENT [WITHOUT]]]\n"), 2;
     return 0;
 }

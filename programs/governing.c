@@ -45,8 +45,7 @@ static void look_up(const mica_opts *o, const char *path, const mica_model *mode
 
 /* ---- the governor ---- */
 
-/* A name is a policy of share/mica/governor, a path is a file. */
-static int load_policy(const char *name, char **text, size_t *length)
+int mica_governing_policy(const char *name, char **text, size_t *length)
 {
     char below[300], path[4096];
     if (strchr(name, '/') || strchr(name, '.'))
@@ -64,7 +63,7 @@ static int make_governor(const mica_opts *o, mica_governing *g)
     mica_error err;
     char *text = NULL;
     size_t length = 0;
-    int code = load_policy(o->governor, &text, &length);
+    int code = mica_governing_policy(o->governor, &text, &length);
     if (code != CODE_OK)
         return code;
     d.sysroot = o->sysroot;

@@ -1,5 +1,5 @@
 /* governing.h - threads that nobody asked for: those that `mica tune` found for this model here, and the governor of
- * --governor. Called by mica run, chat and serve. */
+ * --governor. Called by mica run, chat, serve and route. */
 #ifndef MICA_PROGRAMS_GOVERNING_H
 #define MICA_PROGRAMS_GOVERNING_H
 #include <jansson.h>
@@ -28,6 +28,10 @@ void mica_governing_explain(const mica_governing *g);
 void mica_governing_print(const mica_governing *g);
 /** The members "tuned" and "governor" of a result. */
 void mica_governing_json(const mica_governing *g, json_t *result);
+
+/** The text of --governor's policy, terminated: free(). A name is one of share/mica/governor, a path is a file. Returns an exit
+ * code. */
+int mica_governing_policy(const char *name, char **text, size_t *length);
 
 /** Where the figures of this device are kept. Returns an exit code. */
 int mica_governing_figures(char path[4096]);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "account.h"
+#include "base/json.h"
 #include "interrupt.h"
 #include "load.h"
 #include "mica/mica_device.h"
@@ -59,7 +60,7 @@ static int body_from_file(const mica_opts *o, json_t **body)
     int code = mica_load_file(o->request, &text, &length);
     if (code != CODE_OK)
         return code;
-    *body = json_loadb(text, length, JSON_REJECT_DUPLICATES, &why);
+    *body = mica_json_loadb(text, length, JSON_REJECT_DUPLICATES, &why);
     free(text);
     if (json_is_object(*body))
         return CODE_OK;
@@ -95,7 +96,7 @@ static int make_body(const mica_opts *o, char **text)
     int code = o->request ? body_from_file(o, &body) : body_from_text(o, &body);
     if (code == CODE_OK)
         code = add_route(o, body);
-    *text = code == CODE_OK ? json_dumps(body, JSON_COMPACT) : NULL;
+    *text = code == CODE_OK ? mica_json_dumps(body, JSON_COMPACT) : NULL;
     json_decref(body);
     return code == CODE_OK && !*text ? mica_term_error("not enough memory for the request") : code;
 }
@@ -136,7 +137,7 @@ static json_t *reply_json(const mica_run_reply *r, mica_status status, const mic
                             "output_tokens", (json_int_t)o->output_tokens, "ttft_ms", mica_json_real(o->ttft_ms), "total_ms",
                             mica_json_real(o->total_ms), "attempts", attempts_json(o));
     if (out && r->tool_calls)
-        json_object_set_new(out, "tool_calls", json_loads(r->tool_calls, 0, NULL));
+        json_object_set_new(out, "tool_calls", mica_json_loads(r->tool_calls, 0, NULL));
     if (out && status)
         json_object_set_new(out, "error", mica_json_text(err->message, strlen(err->message)));
     return out;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "load.h"
+#include "base/json.h"
 #include "route.h"
 #include "route_state.h"
 #include "share.h"
@@ -161,7 +162,7 @@ int mica_route_decide_command(const mica_opts *o)
 
 static bool is_wanted(const char *line, size_t length, const char *id)
 {
-    json_t *root = json_loadb(line, length, 0, NULL);
+    json_t *root = mica_json_loadb(line, length, 0, NULL);
     const char *record = json_string_value(json_object_get(root, "record"));
     const char *own = json_string_value(json_object_get(root, "id"));
     bool wanted = record && strcmp(record, "route") == 0 && (!id || (own && strncmp(own, id, strlen(id)) == 0));

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "account.h"
+#include "base/json.h"
 #include "load.h"
 #include "route.h"
 
@@ -13,7 +14,7 @@ static json_t *row_json(const mica_held_row *r)
         json_pack("{s:I, s:s, s:s, s:I, s:I, s:b, s:o}", "id", (json_int_t)r->id, "state", mica_held_state_name(r->state),
                   "key", r->key, "created_ms", (json_int_t)r->created_ms, "attempts", (json_int_t)r->attempts, "maybe_sent",
                   r->maybe_sent, "note", mica_json_text(r->note, strlen(r->note)));
-    json_t *reply = r->reply ? json_loads(r->reply, 0, NULL) : NULL;
+    json_t *reply = r->reply ? mica_json_loads(r->reply, 0, NULL) : NULL;
     if (o && reply)
         json_object_set_new(o, "reply", reply);
     return o;
@@ -24,7 +25,7 @@ static void print_row(const mica_held_row *r)
     char when[32] = "";
     time_t seconds = (time_t)(r->created_ms / 1000);
     struct tm t;
-    json_t *reply = r->reply ? json_loads(r->reply, 0, NULL) : NULL;
+    json_t *reply = r->reply ? mica_json_loads(r->reply, 0, NULL) : NULL;
     const char *rung = json_string_value(json_object_get(reply, "rung")),
                *text = json_string_value(json_object_get(reply, "text"));
     if (gmtime_r(&seconds, &t))

@@ -4,11 +4,13 @@
 #define MICA_PROGRAMS_ROUTE_STATE_H
 #include "mica/mica_router.h"
 #include "opts.h"
+#include "router/run_local.h"
 
 typedef struct mica_routing_state {
     mica_route_state state;
     mica_route_state_file *file; /* of --state; NULL: read here */
     mica_route_rung_state rungs[MICA_ROUTE_RUNGS_MAX];
+    char refusals[MICA_ROUTE_RUNGS_MAX][MICA_REFUSAL_MAX]; /* of `rungs` */
 } mica_routing_state;
 
 /** Names of rungs are borrowed from the policy. Returns an exit code. */

@@ -4,12 +4,13 @@
 #include <string.h>
 
 #include "base/newfile.h"
+#include "base/json.h"
 #include "load.h"
 #include "route.h"
 
 int mica_route_print_report(const mica_opts *o, char *report, void (*print)(const json_t *report))
 {
-    json_t *root = json_loads(report, 0, NULL);
+    json_t *root = mica_json_loads(report, 0, NULL);
     mica_free(report);
     if (!root)
         return mica_term_error("not enough memory for the report");
@@ -84,18 +85,6 @@ static void print_test(const json_t *r)
 
 /* ---- Commands ---- */
 
-static mica_status write_model(const char *path, const char *model, size_t length, mica_error *err)
-{
-    mica_newfile file;
-    mica_status status = mica_newfile_open(path, &file, err);
-    if (!status)
-        status = mica_newfile_write(&file, model, length, err);
-    if (!status)
-        status = mica_newfile_commit(&file, err);
-    mica_newfile_discard(&file);
-    return status;
-}
-
 int mica_route_train_command(const mica_opts *o)
 {
     mica_route_train_options options = mica_route_train_options_default();
@@ -111,7 +100,7 @@ int mica_route_train_command(const mica_opts *o)
     mica_status status = mica_route_train(lines, length, &options, &model, &n_model, &report, &n_report, &err);
     free(lines);
     if (!status)
-        status = write_model(o->out, model, n_model, &err);
+        status = mica_newfile_put(o->out, MICA_NEWFILE_SHARED, model, n_model, &err);
     mica_free(model);
     if (!status)
         return mica_route_print_report(o, report, print_training);

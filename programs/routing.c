@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "governing.h"
 #include "load.h"
 #include "mica/mica_device.h"
 #include "route.h"
@@ -93,7 +94,7 @@ static int models_folder(const mica_opts *o, char path[MAX_PATH])
 static int open_runner(const mica_opts *o, mica_routing *r)
 {
     char models[MAX_PATH], redact[MAX_PATH], figures[MAX_PATH];
-    char *task = NULL;
+    char *task = NULL, *governor = NULL;
     size_t length;
     mica_error err;
     mica_runner_options options = mica_runner_options_default();
@@ -102,10 +103,13 @@ static int open_runner(const mica_opts *o, mica_routing *r)
         code = mica_load_file(redact, &task, &length);
     if (code == CODE_OK)
         code = mica_load_part(o->memory_budget, "memory-budget", &options.memory_budget);
+    if (code == CODE_OK && strcmp(o->governor, "off") != 0)
+        code = mica_governing_policy(o->governor, &governor, &length);
     options.router = r->router;
     options.queue_path = r->queue;
     options.models_dir = models;
     options.redact_task = task;
+    options.governor = governor;
     options.n_threads = (int32_t)o->threads;
     options.sysroot = o->sysroot;
     options.figures = mica_share_place(0, "device.json", figures) ? figures : NULL;
@@ -116,6 +120,7 @@ static int open_runner(const mica_opts *o, mica_routing *r)
     if (code == CODE_OK && mica_runner_new(&options, &r->runner, &err))
         code = mica_load_failed(&err);
     free(task);
+    free(governor);
     return code;
 }
 

@@ -138,6 +138,10 @@ typedef struct mica_route_rung_state {
     double prefill_tps, decode_tps; /* measured here; NAN: what the ladder says counts */
     double watts;               /* while it decodes, measured here; NAN: what the ladder says */
     double wait_ms;             /* until a new request would begin (queue); NAN: none */
+    int hot;                    /* YES: the device is too hot for it: its governor refused a reply, or asked for a lower rung */
+    int64_t memory_bytes;       /* local: the peak of the process with it, planned from its file; -1: the ladder's figures count */
+    int64_t free_bytes;         /* of these, what must be free when it is loaded: cache and workspace; -1: all of it */
+    const char *refusal;        /* local: why it exceeds the memory budget (mica_budget.message); NULL, "": nothing says so */
 } mica_route_rung_state;
 
 typedef struct mica_route_state {
@@ -171,7 +175,7 @@ void mica_route_request_free(mica_route_request_file *file);
 
 /** A state read from a text: {"time_ms", "device": {"ram_bytes", "available_bytes", "thermal", "battery", "on_battery",
  * "power_save"}, "network", "metered", "rungs": [{"name", "file", "resident", "healthy", "prefill_tps", "decode_tps", "watts",
- * "wait_ms"}]}; what is absent or null is unknown. */
+ * "wait_ms", "hot", "memory_bytes", "free_bytes", "refusal"}]}; what is absent or null is unknown. */
 typedef struct mica_route_state_file mica_route_state_file;
 
 mica_status mica_route_state_parse(const char *json, size_t length, mica_route_state_file **out, mica_error *err);
@@ -198,8 +202,8 @@ typedef enum mica_route_reason {
     MICA_ROUTE_NO_NETWORK = 4,
     MICA_ROUTE_NO_FILE = 5,
     MICA_ROUTE_LOW_RAM = 6,       /* the device is under the rung's RAM threshold */
-    MICA_ROUTE_OVER_BUDGET = 7,   /* weights, KV cache and workspace exceed the policy's part of the RAM */
-    MICA_ROUTE_NO_MEMORY_NOW = 8, /* they exceed what is available now */
+    MICA_ROUTE_OVER_BUDGET = 7,   /* its peak exceeds the memory budget, or the policy's part of the RAM */
+    MICA_ROUTE_NO_MEMORY_NOW = 8, /* what must be free exceeds what is */
     MICA_ROUTE_UNHEALTHY = 9,
     MICA_ROUTE_CONTEXT = 10,      /* prompt and reply do not fit its context */
     MICA_ROUTE_LOW_QUALITY = 11,
@@ -210,6 +214,7 @@ typedef enum mica_route_reason {
     MICA_ROUTE_NO_TOOLS = 16,
     MICA_ROUTE_STATE_FORBIDS = 17, /* a "when" of the policy: hot, low battery, power save */
     MICA_ROUTE_HOPS = 18,          /* it fits, but comes after the policy's number of hops */
+    MICA_ROUTE_HOT = 19,           /* the device is too hot for it, and a lower rung or a server fits */
 } mica_route_reason;
 
 /** "fits", "egress_denied", ...; static. */
@@ -219,8 +224,8 @@ typedef struct mica_route_candidate {
     char rung[MICA_ROUTE_NAME_MAX];
     bool remote;
     mica_route_reason reason; /* MICA_ROUTE_FITS: it is in the order */
-    char why[160];            /* in words, with the numbers */
-    int64_t memory_bytes;     /* weights, KV cache and workspace; 0 if remote */
+    char why[488];            /* in words, with the numbers */
+    int64_t memory_bytes;     /* at its peak; 0 if remote */
     double ttft_ms, total_ms, usd, joules, quality; /* predicted; NAN: cannot be told */
     double score;             /* what the order goes by; lower is better; NAN where it goes by the ladder */
 } mica_route_candidate;
@@ -245,7 +250,7 @@ typedef struct mica_route_decision {
     bool degraded;        /* no network: run with the policy's degraded prompt */
     const char *degraded_prompt; /* what to put before the conversation; borrowed until the policy is released; "" */
     int64_t yield_tokens; /* a reply gives way after so many tokens; 0: never */
-    char message[400];    /* why this, in one sentence */
+    char message[1600];   /* why this, in one sentence */
 } mica_route_decision;
 
 /** Decides. Fails only for what is no request (a negative number, text without UTF-8, an unknown rung): "nothing can run it" is
@@ -271,6 +276,7 @@ typedef struct mica_route_attempt {
 typedef struct mica_route_outcome {
     bool ok;
     char rung[MICA_ROUTE_NAME_MAX]; /* that answered; "" */
+    int64_t held;                   /* it waits in the queue under this number; 0: it does not */
     double ttft_ms, total_ms, usd, joules, quality; /* NAN: unknown. quality: graded by the caller, 0..1 */
     int64_t prompt_tokens, output_tokens;           /* -1: unknown */
     int32_t n_attempts;
@@ -353,6 +359,7 @@ typedef struct mica_runner_options {
     int32_t n_threads;       /* of local rungs; 0: as planned */
     const char *sysroot;     /* as in mica_session_options. Copied */
     const char *figures;     /* the device's file of what was measured of models, for their rates; NULL: none. Copied */
+    const char *governor;    /* a policy (mica_governor.h) that each local rung runs under: JSON; NULL: none. Copied */
     int64_t seed;            /* of the pauses' jitter; -1: a fresh one */
     /** The value of an environment variable, for a rung's "key_env"; NULL: there is none. Borrowed for the call. */
     const char *(*get_env)(void *user, const char *name);

@@ -36,6 +36,9 @@ typedef struct mica_telemetry_options {
     int32_t queue;       /* events that may wait for each sink, 1..65536; default 1024 */
     int32_t close_ms;    /* how long mica_telemetry_free() waits for the sinks; default 2000 */
     bool text;           /* the texts of events are kept; default: dropped at once */
+    /** Bytes of a file or database, beyond which what it has goes to NAME.1, in place of an older one, and it begins anew: 65536
+     * or more; 0: no limit; default 64 MiB. Pipes and receivers have none. */
+    int64_t max_bytes;
 } mica_telemetry_options;
 
 mica_telemetry_options mica_telemetry_options_default(void);

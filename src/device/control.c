@@ -29,7 +29,9 @@
 #define COOLING_FOR   20.0 /* levels are given up for a throttled case to cool; what has not helped by then does not */
 #define LEAST_WAIT    3.0  /* between trials; doubled by one that brought nothing */
 #define MOST_WAIT     40.0
+#define MUCH_BETTER   1.4  /* than what throttling leaves: cooling takes three to five minutes, and pays within ten */
 #define LEARN_LIMIT_C 10.0  /* throttling further below the limit has another reason */
+#define STEP_S        180.0 /* after which a throttled case is as slow as it gets: steps take 40 s, and a second may follow */
 #define BETTER        1.015 /* a trial of more heat is kept if it is so much faster, */
 #define AS_GOOD       0.995 /* one of less heat if it is not slower than this */
 #define HOT_KEEP      0.94  /* of the best rate, by the level that runs while the machine is throttled */
@@ -68,8 +70,8 @@ void mica_control_init(mica_control *c, const mica_policy *policy, int32_t n_fas
     c->objective = policy->objective;
     c->phase = MICA_LEARN;
     c->limit_c = c->margin = c->slope = c->clock_ref = NAN;
-    c->up_s = c->trial_s = c->slow_s = c->below_floor_s = -1;
-    c->start_c = NAN;
+    c->up_s = c->trial_s = c->slow_s = c->below_floor_s = c->keep_s = -1;
+    c->start_c = c->left = NAN;
     for (int32_t i = 0; i < MICA_LEVELS; i++)
         c->end_c[i] = NAN;
     c->up_wait = LEAST_UP;
@@ -352,11 +354,12 @@ static double lasting_rate(const mica_control *c, double limit)
     return rate_of(c, fits) + part * (rate_of(c, fits - 1) - rate_of(c, fits));
 }
 
-/* Whether staying below the limit gives more than what throttling is expected to leave. */
+/* Whether staying below the limit gives more than what throttling leaves, or is expected to. */
 static bool is_worth(const mica_control *c, double limit)
 {
     return level_below(c, limit) >= 0 &&
-           lasting_rate(c, limit) >= c->policy.worth * (c->keeps ? 0.7 : 1.0) * best_rate(c); /* a decision that stays */
+           lasting_rate(c, limit) >= (isnan(c->left) ? c->policy.worth : c->left) * (c->keeps ? 0.7 : 1.0) * best_rate(c);
+    /* 0.7: a decision that stays */
 }
 
 /* The limit, as note_temperature() counts. */
@@ -416,6 +419,15 @@ static int32_t next_level(const mica_control *c)
     return c->level + 1 < c->n_levels ? c->level + 1 : c->level;
 }
 
+/* The first level of efficient cores alone; -1: there is none, or there are no others. */
+static int32_t efficient_level(const mica_control *c)
+{
+    for (int32_t i = c->least_level + 1; i < c->n_levels; i++)
+        if (is_slow(c, i) && !is_slow(c, i - 1))
+            return i;
+    return -1;
+}
+
 static void step_up(mica_control *c, const char *reason)
 {
     c->up_s = c->now_s;
@@ -424,14 +436,17 @@ static void step_up(mica_control *c, const char *reason)
         c->changed_s = c->now_s;
         c->reason = reason;
     } else {
-        move(c, c->level - 1, reason);
+        bool jumped = !c->hard_limit && c->level == efficient_level(c); /* by a trial, from far above */
+        move(c, jumped ? c->knee : c->level - 1, reason);
     }
 }
 
 static void begin_trial(mica_control *c)
 {
-    int32_t to = c->level + c->trial_step;
-    if (to < c->least_level || to >= c->n_levels || (is_slow(c, to) && !is_slow(c, c->level))) {
+    int32_t to = c->level + c->trial_step, slow = efficient_level(c);
+    if (slow > c->level && (c->rate[slow] <= 0 || c->rate[slow] > c->last_rate)) {
+        to = slow; /* much less heat, for what may be little less speed */
+    } else if (to < c->least_level || to >= c->n_levels || (is_slow(c, to) && !is_slow(c, c->level))) {
         c->trial_step = -c->trial_step;
         to = c->level + c->trial_step;
         if (to < c->least_level || to >= c->n_levels)
@@ -457,6 +472,8 @@ static void end_trial(mica_control *c)
         c->trial_wait = LEAST_WAIT;
         if (less_heat)
             judge_step_up(c);
+        if (c->level == efficient_level(c)) /* a step up is a large one: it must last */
+            c->up_wait = fmax(c->up_wait, 2 * LEAST_UP);
         return;
     }
     move(c, c->trial_from, "the neighbour was slower");
@@ -524,7 +541,8 @@ static bool waits_to_cool(mica_control *c)
     if (c->cooling == MICA_COOL_NEW && is_worth(c, limit)) {
         c->cooling = MICA_COOL_YES;
         move(c, level_below(c, limit), "cooling down, to be let go");
-    } else if (c->cooling == MICA_COOL_NEW || c->now_s - c->throttled_s > COOLING_FOR * c->policy.trial_s) {
+    } else if (c->cooling == MICA_COOL_NEW || (c->now_s - c->changed_s > COOLING_FOR * c->policy.trial_s &&
+                                               !(c->slope < -FLAT_C_S && !isnan(c->left)))) {
         let_it_come(c, "it cannot cool: the fastest, then");
     }
     return c->cooling == MICA_COOL_YES;
@@ -540,6 +558,8 @@ static void stay_below(mica_control *c)
         let_it_come(c, "the limit cannot be kept");
     if (c->cooling == MICA_COOL_NO)
         return;
+    if (!c->keeps)
+        c->keep_s = c->now_s;
     c->keeps = true;
     if (to > c->level + 1 && c->margin > MUCH_ROOM_C) /* there is time for the level above */
         to--;
@@ -563,17 +583,42 @@ static void take_back(mica_control *c)
         step_up(c, "there is room again");
 }
 
+/* What throttling leaves is not known before it is seen, and seeing it costs minutes: so it is seen once, where the limit
+ * allows no more than it may leave, and late. */
+static bool explores(mica_control *c)
+{
+    bool due = c->keep_s >= 0 && c->now_s - c->keep_s >= c->policy.explore_s && isnan(c->left);
+    if (!c->keeps || !due || lasting_rate(c, limit_of(c)) >= c->policy.surely * best_rate(c))
+        return false;
+    c->keep_s = -1;
+    let_it_come(c, "to see what throttling leaves");
+    return true;
+}
+
+static void note_left(mica_control *c)
+{
+    bool settled = c->hard_limit && c->now_s - c->throttled_s >= STEP_S && c->now_s - c->changed_s >= STEP_S / 2;
+    if (!isnan(c->left) || !settled || c->last_rate <= 0 || best_rate(c) <= 0)
+        return;
+    c->left = c->last_rate / best_rate(c);
+    if (lasting_rate(c, limit_of(c) - RELEASE_C) >= MUCH_BETTER * c->last_rate) /* back below it, then */
+        c->cooling = MICA_COOL_NEW;
+}
+
 static void hold(mica_control *c)
 {
     if (window_full(c, WINDOW * c->policy.trial_s))
         note_rate(c);
     if (c->throttled) {
+        note_left(c);
         if (!waits_to_cool(c) && !c->hard_limit && may_try(c)) /* what is faster now only gets hotter there */
             begin_trial(c);
         return;
     }
     if (c->margin > FAR_C || c->cooling == MICA_COOL_YES)
         c->cooling = MICA_COOL_NEW;
+    if (explores(c))
+        return;
     if (!is_near(c)) {
         if (!foresees(c))
             take_back(c);

@@ -10,7 +10,8 @@
  *           best rate is the *knee*, and runs.
  *  margin   where a limit of the case is near (phones answer with a step that lasts for minutes), levels are given up before it
  *           is reached, and taken back when there is room. A step up that came too soon doubles the wait before the next one.
- *  trial    where the machine slows its clocks by itself, a neighbouring level is tried and kept if it is faster.
+ *  trial    where the machine slows its clocks by itself, a neighbouring level, or the efficient cores, is tried and kept if
+ *           it is faster.
  *
  * Invariants
  *  1. 0 <= level < n_levels; every output is within policy and limits.
@@ -35,7 +36,9 @@ typedef struct mica_policy {
     double trial_s;     /* in which the machine answers to another level: what is judged by the rate alone waits so long, and
                            measures so long */
     double margin_c;    /* kept below the limit */
-    double worth;       /* of the best rate: slower levels are no way to avoid throttling */
+    double worth;       /* of the best rate: slower levels are no way to avoid throttling, */
+    double surely;      /* and what is always one. Between the two */
+    double explore_s;   /* a limit is kept for so long, then let go once, to see what throttling leaves */
     double skin_c;      /* limit of the case where the machine tells none */
     double floor_part;  /* efficient: of the best rate; */
     double floor_tps;   /* and in tokens a second. Below it a lower rung is wished for */
@@ -100,7 +103,9 @@ typedef struct mica_control {
     double margin, slope;             /* degrees to the limit, less margin_c; degrees a second; NAN: unknown */
     double end_c[MICA_LEVELS]; /* where the temperature would end; NAN: not seen */
     double start_c;            /* where it began */
-    bool keeps;                /* the limit is being kept */
+    bool keeps;                /* the limit is being kept, */
+    double keep_s;             /* since when; < 0: it is not, or was let go already to see */
+    double left;               /* what throttling leaves of the best rate; NAN: not seen */
     mica_cooling cooling;
     double clock_ref;                 /* clock limit at first; NAN */
     bool throttled, hard_limit, slow; /* slow: by the rate alone */

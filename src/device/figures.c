@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/map.h"
 #include "base/newfile.h"
 #include "device/cpus.h"
@@ -178,20 +179,61 @@ static void get_model(const json_t *from, mica_figures *f)
 
 /* ---- The file ---- */
 
-/** NULL with MICA_OK: there is no file yet. */
-static mica_status read_file(const char *path, json_t **out, mica_error *err)
+/** Its bytes; *out is malloc'ed. A file that becomes shorter meanwhile gives what it has. */
+static mica_status read_text(int fd, const char *path, size_t size, char **out, size_t *length, mica_error *err)
+{
+    char *text = *out = malloc(size + 1);
+    *length = 0;
+    if (!text)
+        return mica_fail_nomem(err, size, "the figures of this device");
+    while (*length < size) {
+        ssize_t n = read(fd, text + *length, size - *length);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return mica_fail(err, MICA_IO_ERROR, "cannot read %s: %s", mica_path_tail(path), strerror(errno));
+        if (n == 0)
+            break;
+        *length += (size_t)n;
+    }
+    return MICA_OK;
+}
+
+/** What is not JSON is *out NULL. */
+static mica_status parse_file(int fd, const char *path, json_t **out, mica_error *err)
 {
     json_error_t fault;
     struct stat info;
+    char *text = NULL;
+    size_t length;
+    if (fstat(fd, &info) != 0)
+        return mica_fail(err, MICA_IO_ERROR, "cannot look at %s: %s", mica_path_tail(path), strerror(errno));
+    if (!S_ISREG(info.st_mode) || info.st_size > MAX_BYTES)
+        return MICA_OK;
+    mica_status status = read_text(fd, path, (size_t)info.st_size, &text, &length, err);
+    if (!status) {
+        *out = mica_json_loadb(text, length, JSON_REJECT_DUPLICATES, &fault);
+        if (!*out && mica_json_no_memory(&fault))
+            status = mica_fail_nomem(err, length, "the figures of this device");
+    }
+    free(text);
+    return status;
+}
+
+/** NULL with MICA_OK: there is no file yet. */
+static mica_status read_file(const char *path, json_t **out, mica_error *err)
+{
+    json_t *all = NULL;
     *out = NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT)
         return MICA_OK;
     if (fd < 0)
         return mica_fail(err, MICA_IO_ERROR, "cannot open %s: %s", mica_path_tail(path), strerror(errno));
-    bool sane = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size <= MAX_BYTES;
-    json_t *all = sane ? json_loadfd(fd, JSON_REJECT_DUPLICATES, &fault) : NULL;
+    mica_status status = parse_file(fd, path, &all, err);
     close(fd);
+    if (status)
+        return status;
     if (json_integer_value(json_object_get(all, "version")) != VERSION) {
         json_decref(all);
         return mica_fail(err, MICA_BAD_FILE,
@@ -256,18 +298,12 @@ static int lock_file(const char *path, mica_error *err)
 
 static mica_status write_file(const char *path, const json_t *all, mica_error *err)
 {
-    mica_newfile file;
-    char *text = json_dumps(all, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+    char *text = mica_json_dumps(all, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
     if (!text)
         return mica_fail_nomem(err, 4096, "the figures of this device");
-    mica_status status = mica_newfile_open(path, &file, err);
-    if (!status)
-        status = mica_newfile_write(&file, text, strlen(text), err);
-    if (!status)
-        status = mica_newfile_write(&file, "\n", 1, err);
-    if (!status)
-        status = mica_newfile_commit(&file, err);
-    mica_newfile_discard(&file);
+    size_t length = strlen(text);
+    text[length] = '\n'; /* instead of its end */
+    mica_status status = mica_newfile_put(path, MICA_NEWFILE_PRIVATE, text, length + 1, err);
     free(text);
     return status;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "device/control.h"
 
 static const char *const objectives[] = {"off", "burst", "sustained", "efficient"};
@@ -22,7 +23,7 @@ void mica_policy_init(mica_policy *p, mica_objective objective)
     *p = (mica_policy){.objective = objective,
                        .period_s = 0.5,
                        .probe_s = 1.0,
-                       .keep = 0.98, .worth = 0.6,
+                       .keep = 0.98, .worth = 0.6, .surely = 0.68, .explore_s = 280,
                        .dwell_s = 20,
                        .trial_s = 6,
                        .margin_c = 0.5,
@@ -62,6 +63,8 @@ static const field fields[] = {
     {"trial_s", REAL, offsetof(mica_policy, trial_s), 0.5, 60},
     {"margin_c", REAL, offsetof(mica_policy, margin_c), 0, 20},
     {"worth", REAL, offsetof(mica_policy, worth), 0, 1},
+    {"surely", REAL, offsetof(mica_policy, surely), 0, 1},
+    {"explore_s", REAL, offsetof(mica_policy, explore_s), 10, 86400},
     {"skin_c", REAL, offsetof(mica_policy, skin_c), 20, 80},
     {"floor_part", REAL, offsetof(mica_policy, floor_part), 0.05, 1},
     {"floor_tps", REAL, offsetof(mica_policy, floor_tps), 0, 1e6},
@@ -153,7 +156,9 @@ static mica_status read_policy(mica_policy *p, json_t *root, mica_error *err)
 mica_status mica_policy_parse(mica_policy *policy, const char *json, size_t length, mica_error *err)
 {
     json_error_t why;
-    json_t *root = json_loadb(json, length, JSON_REJECT_DUPLICATES, &why);
+    json_t *root = mica_json_loadb(json, length, JSON_REJECT_DUPLICATES, &why);
+    if (!root && mica_json_no_memory(&why))
+        return mica_fail_nomem(err, length, "the policy");
     if (!root)
         return mica_fail_at(err, MICA_BAD_TEXT, why.position, "the policy is not JSON: %.200s", why.text);
     mica_status status = read_policy(policy, root, err);

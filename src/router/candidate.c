@@ -55,20 +55,29 @@ static bool may_leave(judging *j)
 
 /* ---- Memory ---- */
 
-/* Bytes of the other resident models: they can be unloaded for this one. */
+static int64_t given_back(const mica_rung *rung, int64_t planned)
+{
+    return planned >= 0 ? planned : rung->weights_bytes + rung->fixed_bytes;
+}
+
+/* What unloading the other resident models gives back. A planned model's weights are pages that count as free already. */
 static int64_t evictable(const judging *j)
 {
     const mica_ladder *ladder = j->terms->policy->ladder;
     int64_t sum = 0;
-    for (int32_t i = 0; i < ladder->n; i++)
-        if (i != j->index && mica_candidate_state(j->terms->state, ladder->rungs[i].name).resident == MICA_YES)
-            sum += ladder->rungs[i].weights_bytes + ladder->rungs[i].fixed_bytes;
+    for (int32_t i = 0; i < ladder->n; i++) {
+        mica_route_rung_state other = mica_candidate_state(j->terms->state, ladder->rungs[i].name);
+        if (i != j->index && other.resident == MICA_YES)
+            sum += given_back(&ladder->rungs[i], other.free_bytes);
+    }
     return sum;
 }
 
+/* mica_budget_check() has the last word on a file that is here; the policy may want less. */
 static bool fits_device(judging *j)
 {
     int64_t ram = j->terms->state->device.ram_bytes, needs = j->out->memory_bytes;
+    bool refused = j->now.refusal && *j->now.refusal && j->now.resident != MICA_YES;
     double part = j->terms->policy->ram_fraction;
     if (ram < 0)
         return reject(j, MICA_ROUTE_LOW_RAM, "how much RAM the device has is unknown");
@@ -76,6 +85,8 @@ static bool fits_device(judging *j)
         return reject(j, MICA_ROUTE_LOW_RAM, "needs a device with %.2f GB of RAM, this one has %.2f",
                       gb(j->rung->min_ram_bytes),
                       gb(ram));
+    if (refused)
+        return reject(j, MICA_ROUTE_OVER_BUDGET, "%s", j->now.refusal);
     if ((double)needs > part * (double)ram)
         return reject(j, MICA_ROUTE_OVER_BUDGET, "takes %.2f GB, more than %.0f %% of %.2f GB of RAM", gb(needs), 100 * part,
                       gb(ram));
@@ -85,10 +96,11 @@ static bool fits_device(judging *j)
 static bool fits_now(judging *j)
 {
     int64_t available = j->terms->state->device.available_bytes, others = evictable(j);
-    if (j->now.resident == MICA_YES || available < 0 || j->out->memory_bytes <= available + others)
+    int64_t needs = j->now.free_bytes >= 0 ? j->now.free_bytes : j->out->memory_bytes;
+    if (j->now.resident == MICA_YES || available < 0 || needs <= available + others)
         return true;
-    return reject(j, MICA_ROUTE_NO_MEMORY_NOW, "takes %.2f GB; %.2f are available and %.2f held by other models",
-                  gb(j->out->memory_bytes), gb(available), gb(others));
+    return reject(j, MICA_ROUTE_NO_MEMORY_NOW, "takes %.2f GB; %.2f are available and %.2f held by other models", gb(needs),
+                  gb(available), gb(others));
 }
 
 static bool may_run_here(judging *j)

@@ -44,7 +44,10 @@ mica_route_rung_state mica_route_rung_state_default(const char *name)
                                    .prefill_tps = NAN,
                                    .decode_tps = NAN,
                                    .watts = NAN,
-                                   .wait_ms = NAN};
+                                   .wait_ms = NAN,
+                                   .hot = MICA_UNKNOWN,
+                                   .memory_bytes = -1,
+                                   .free_bytes = -1};
 }
 
 void mica_route_device_of(const mica_device_state *reading, mica_route_device *out)
@@ -218,6 +221,43 @@ static void make_terms(mica_terms *t, mica_route_decision *out)
     out->output_tokens = t->output_tokens;
 }
 
+/* ---- Heat ---- */
+
+/* The smallest local rung that the device is too hot for; NULL: none. */
+static const mica_rung *hot_rung(const mica_terms *t)
+{
+    const mica_ladder *ladder = t->policy->ladder;
+    const mica_rung *found = NULL;
+    for (int32_t i = 0; i < ladder->n; i++) {
+        const mica_rung *r = &ladder->rungs[i];
+        bool hot = r->kind == MICA_RUNG_LOCAL && mica_candidate_state(t->state, r->name).hot == MICA_YES;
+        if (hot && (!found || r->weights_bytes < found->weights_bytes))
+            found = r;
+    }
+    return found;
+}
+
+/* Where the device is too hot for a rung it is so for those that are no smaller. They are passed over if a lower rung or a
+ * server fits; if nothing else does, slow is better than nothing. */
+static void pass_over_hot(const mica_terms *t, mica_route_decision *out)
+{
+    const mica_rung *hot = hot_rung(t), *rungs = t->policy->ladder->rungs;
+    bool other = false;
+    for (int32_t i = 0; hot && i < out->n_candidates; i++)
+        other = other || (out->candidates[i].reason == MICA_ROUTE_FITS &&
+                          (out->candidates[i].remote || rungs[i].weights_bytes < hot->weights_bytes));
+    for (int32_t i = 0; other && i < out->n_candidates; i++) {
+        mica_route_candidate *c = &out->candidates[i];
+        if (c->reason != MICA_ROUTE_FITS || c->remote || rungs[i].weights_bytes < hot->weights_bytes)
+            continue;
+        c->reason = MICA_ROUTE_HOT;
+        if (&rungs[i] == hot)
+            snprintf(c->why, sizeof c->why, "the device is too hot for it now");
+        else
+            snprintf(c->why, sizeof c->why, "the device is too hot for %s, and this is no smaller", hot->name);
+    }
+}
+
 /* ---- Order ---- */
 
 /* Lower comes first; equals stay in the ladder's order. */
@@ -376,6 +416,7 @@ mica_status mica_decide_known(const mica_route_policy *policy, const mica_route_
     out->n_candidates = policy->ladder->n;
     for (int32_t i = 0; i < out->n_candidates; i++)
         mica_candidate_judge(&t, &policy->ladder->rungs[i], i, &out->candidates[i]);
+    pass_over_hot(&t, out);
     put_in_order(&t, out);
     choose_action(&t, is_missed(out), out);
     say_message(&t, out);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/json.h"
 #include "base/xxh64.h"
 #include "router/examples.h"
 #include "router/rules.h"
@@ -172,7 +173,7 @@ static json_t *bins_json(const tally *t, double *ece)
             continue;
         double p = t->bin_p[i] / n, is = (double)t->bin_narrow[i] / n;
         *ece += n / (double)t->n * fabs(p - is);
-        json_array_append_new(out, json_pack("{s:f, s:f, s:I, s:f, s:f}", "from", (double)i / BINS, "to",
+        mica_json_add(&out, json_pack("{s:f, s:f, s:I, s:f, s:f}", "from", (double)i / BINS, "to",
                                              (double)(i + 1) / BINS,
                                              "n", (json_int_t)t->bin_n[i], "predicted", p, "narrow", is));
     }
@@ -184,7 +185,7 @@ static json_t *tally_json(const tally *t)
     double ece, n = (double)t->n;
     json_t *thresholds = json_array(), *bins = bins_json(t, &ece);
     for (int i = 0; i < 5; i++)
-        json_array_append_new(thresholds, json_pack("{s:f, s:o, s:o}", "min_confidence", confidences[i],
+        mica_json_add(&thresholds, json_pack("{s:f, s:o, s:o}", "min_confidence", confidences[i],
                                                     "decided", part(t->sure_n[i], t->n),
                                                     "accuracy", part(t->sure_right[i], t->sure_n[i])));
     return json_pack("{s:I, s:o, s:o, s:o, s:f, s:f, s:f, s:o, s:o}", "n", (json_int_t)t->n,
@@ -214,7 +215,7 @@ json_t *mica_examples_report(const mica_examples *examples, const bool *use, con
     }
     json_t *sources = json_object();
     for (int k = 0; k < n_sources; k++)
-        json_object_set_new(sources, *source[k] ? source[k] : "(none)", tally_json(&by_source[k]));
+        mica_json_set(&sources, *source[k] ? source[k] : "(none)", tally_json(&by_source[k]));
     if (all.n == 0)
         return json_pack("{s:i, s:o}", "n", 0, "sources", sources);
     json_t *out = tally_json(&all);
@@ -233,7 +234,7 @@ mica_status mica_route_evaluate(const char *model, size_t model_length, const ch
         status = mica_examples_read(jsonl, length, (int32_t)classifier->buckets, 0, &examples, err);
     if (!status) {
         json_t *root = mica_examples_report(&examples, NULL, classifier);
-        *report = root ? json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(6)) : NULL;
+        *report = root ? mica_json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(6)) : NULL;
         *report_length = *report ? strlen(*report) : 0;
         json_decref(root);
         status = *report ? MICA_OK : mica_fail_nomem(err, 1, "the report");

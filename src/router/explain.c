@@ -113,6 +113,16 @@ static void say_choice(const mica_record *record, mica_buf *out)
     }
 }
 
+static void say_end(const mica_route_outcome *o, mica_buf *out)
+{
+    if (o->ok)
+        mica_buf_printf(out, "  outcome: answered by %s", o->rung);
+    else if (o->held > 0)
+        mica_buf_printf(out, "  outcome: held in the queue as %lld until the network returns", (long long)o->held);
+    else
+        mica_buf_puts(out, "  outcome: failed");
+}
+
 static void say_outcome(const mica_record *record, mica_buf *out)
 {
     mica_route_outcome o;
@@ -126,7 +136,7 @@ static void say_outcome(const mica_record *record, mica_buf *out)
                             o.attempts[i].end_ms - (isnan(o.attempts[i].start_ms) ? 0 : o.attempts[i].start_ms));
         mica_buf_printf(out, "%s%s\n", o.attempts[i].error[0] ? ": " : "", o.attempts[i].error);
     }
-    mica_buf_printf(out, "  outcome: %s%s", o.ok ? "answered by " : "failed", o.ok ? o.rung : "");
+    say_end(&o, out);
     say_figures(object, out);
     mica_buf_putc(out, '\n');
 }

@@ -4,13 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/map.h"
 #include "mica/mica_device.h"
 
 mica_status mica_fields_load(const char *json, size_t length, const char *name, json_t **out, mica_error *err)
 {
     json_error_t at;
-    *out = json_loadb(json, length, JSON_REJECT_DUPLICATES, &at);
+    *out = mica_json_loadb(json, length, JSON_REJECT_DUPLICATES, &at);
+    if (!*out && mica_json_no_memory(&at))
+        return mica_fail_nomem(err, length, "a JSON file");
     if (!*out)
         return mica_fail_at(err, MICA_BAD_TEXT, at.position, "%s is not JSON: line %d, column %d: %.200s", mica_path_tail(name),
                             at.line, at.column, at.text);

@@ -42,6 +42,7 @@ const char *mica_route_reason_name(mica_route_reason reason)
         [MICA_ROUTE_NO_TOOLS] = "no_tools",
         [MICA_ROUTE_STATE_FORBIDS] = "state_forbids",
         [MICA_ROUTE_HOPS] = "hops",
+        [MICA_ROUTE_HOT] = "hot",
     };
     return (size_t)reason < sizeof names / sizeof *names ? names[reason] : "?";
 }

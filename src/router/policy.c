@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/map.h"
 #include "base/xxh64.h"
 
@@ -103,7 +104,7 @@ static mica_status load_prices(loading *l, const json_t *root)
         return MICA_OK;
     if (json_is_string(prices))
         return use_file(l, "prices", json_string_value(prices), use_prices);
-    char *text = json_dumps(prices, JSON_COMPACT | JSON_ENCODE_ANY);
+    char *text = mica_json_dumps(prices, JSON_COMPACT | JSON_ENCODE_ANY);
     if (!text)
         return mica_fail_nomem(l->err, 0, "the price table");
     mica_status status = mica_prices_read(text, strlen(text), &l->parts.prices, l->err);

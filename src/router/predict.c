@@ -30,7 +30,9 @@ static void predict_local(const mica_route_policy *policy, const mica_rung *rung
     out->total_ms = out->ttft_ms + ms_of(n_out, decode);
     out->joules = watts * work_ms / 1000;
     out->usd = usd_of_power(policy, watts, n_in, prefill) + usd_of_power(policy, watts, n_out, decode);
-    out->memory_bytes = rung->weights_bytes + rung->fixed_bytes + (int64_t)tokens * rung->kv_bytes_per_token;
+    out->memory_bytes = now->memory_bytes >= 0
+                            ? now->memory_bytes
+                            : rung->weights_bytes + rung->fixed_bytes + (int64_t)tokens * rung->kv_bytes_per_token;
 }
 
 static void predict_remote(const mica_rung *rung, const mica_route_rung_state *now, double n_in, double n_out,

@@ -9,7 +9,7 @@
 #include "router/policy.h"
 
 typedef struct mica_prediction {
-    int64_t memory_bytes; /* weights, KV cache of the tokens, fixed; 0 if remote */
+    int64_t memory_bytes; /* as planned from the file, else weights, KV cache of the tokens, fixed; 0 if remote */
     double ttft_ms, total_ms, usd, joules, quality;
 } mica_prediction;
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "mica/mica_ops.h"
 
 static mica_status check_members(const json_t *object, const char *const *known, const char *where, mica_error *err)
@@ -103,7 +104,9 @@ mica_status mica_prices_read(const char *json, size_t length, mica_prices **out,
 {
     json_error_t where;
     *out = NULL;
-    json_t *root = json_loadb(json, length, JSON_REJECT_DUPLICATES, &where);
+    json_t *root = mica_json_loadb(json, length, JSON_REJECT_DUPLICATES, &where);
+    if (!root && mica_json_no_memory(&where))
+        return mica_fail_nomem(err, length, "the price table");
     if (!root)
         return mica_fail_at(err, MICA_BAD_TEXT, where.position, "price table, line %d: %s", where.line, where.text);
     mica_prices *p = calloc(1, sizeof *p);

@@ -9,6 +9,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/sqlite.h"
 
 #define FORMAT  1    /* PRAGMA user_version */
 #define BUSY_MS 5000 /* another process writes for milliseconds */
@@ -32,7 +33,7 @@ static mica_status fail(const mica_held *held, mica_error *err)
     mica_status status = code == SQLITE_NOMEM                              ? MICA_OUT_OF_MEMORY
                          : code == SQLITE_CORRUPT || code == SQLITE_NOTADB ? MICA_BAD_FILE
                                                                            : MICA_IO_ERROR;
-    return mica_fail(err, status, "the queue %s: %s", mica_path_tail(held->path), sqlite3_errmsg(held->db));
+    return mica_fail(err, status, "the queue %s: %s", mica_path_tail(held->path), mica_sqlite_why(held->db));
 }
 
 mica_status mica_held_prepare(mica_held *held, const char *sql, sqlite3_stmt **out, mica_error *err)

@@ -98,6 +98,8 @@ bool mica_record_outcome(const json_t *object, mica_route_outcome *out)
     *out = mica_route_outcome_default();
     out->ok = json_is_true(json_object_get(object, "ok"));
     snprintf(out->rung, sizeof out->rung, "%s", mica_record_text(object, "rung"));
+    out->held = get_int(object, "held");
+    out->held = out->held > 0 ? out->held : 0;
     out->ttft_ms = mica_record_real(object, "ttft_ms");
     out->total_ms = mica_record_real(object, "total_ms");
     out->usd = mica_record_real(object, "usd");

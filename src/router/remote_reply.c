@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
+
 static void copy_text(char *out, size_t size, const json_t *value)
 {
     if (json_is_string(value))
@@ -91,14 +93,17 @@ static bool read_reply(mica_try *t, const mica_try_link *link, const char *json,
 {
     char said[160];
     json_error_t why;
-    json_t *o = json_loadb(json, length, 0, &why);
+    json_t *o = mica_json_loadb(json, length, 0, &why);
     const json_t *error = json_object_get(o, "error"), *choices = json_object_get(o, "choices");
     bool good = true;
     if (!json_is_object(o)) {
         good = mica_try_fail(t, MICA_FAILURE_GARBAGE, "the server's reply is no JSON object: %.80s", o ? "" : why.text);
     } else if (error && !json_is_null(error)) {
+        const char *code = json_string_value(json_object_get(error, "code"));
+        bool hot = code && strcmp(code, "device_too_hot") == 0; /* as our own server says it */
         error_text(error, said, sizeof said);
-        good = mica_try_fail(t, MICA_FAILURE_SERVER, "the server ended the reply with an error: %s", said);
+        good = mica_try_fail(t, hot ? MICA_FAILURE_HOT : MICA_FAILURE_SERVER, "the server ended the reply with an error: %s",
+                             said);
     } else if (!json_is_array(choices) || (whole && json_array_size(choices) == 0)) {
         good = mica_try_fail(t, MICA_FAILURE_GARBAGE, "the server's reply has no \"choices\"");
     } else {
@@ -123,7 +128,7 @@ bool mica_remote_whole(mica_try *t, const mica_try_link *link, const char *json,
 
 void mica_remote_error_text(const char *json, size_t length, char *out, size_t size)
 {
-    json_t *o = json_loadb(json, length, 0, NULL);
+    json_t *o = mica_json_loadb(json, length, 0, NULL);
     error_text(json_object_get(o, "error"), out, size);
     json_decref(o);
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/json.h"
 #include "router/record_read.h"
 
 enum { RECORDS_MAX = 1000000, MEASURED_LEAST = 5, DIMENSIONS = 4 };
@@ -56,7 +57,7 @@ static mica_status each_line(replay *r, const char *log, size_t length, bool cou
     for (size_t at = 0; !status && at < length;) {
         const char *end = memchr(log + at, '\n', length - at);
         size_t n = end ? (size_t)(end - log) - at : length - at;
-        json_t *root = n > 0 ? json_loadb(log + at, n, JSON_REJECT_DUPLICATES, NULL) : NULL;
+        json_t *root = n > 0 ? mica_json_loadb(log + at, n, JSON_REJECT_DUPLICATES, NULL) : NULL;
         if (json_is_object(root))
             status = use(r, root, err);
         else if (n > 0 && count)
@@ -361,7 +362,7 @@ static json_t *moves_json(const replay *r)
                 names[side] = k < n - 2 ? r->policy->ladder->rungs[k].name : k == n - 2 ? "(queue)" : "(none)";
             }
             if (count[to] > 0)
-                json_array_append_new(out, json_pack("{s:s, s:s, s:I}", "log", names[0], "new", names[1], "records",
+                mica_json_add(&out, json_pack("{s:s, s:s, s:I}", "log", names[0], "new", names[1], "records",
                                                      (json_int_t)count[to]));
         }
     }
@@ -372,7 +373,7 @@ static json_t *factors_json(const replay *r)
 {
     json_t *out = json_array();
     for (int rung = 0; rung < r->policy->ladder->n; rung++)
-        json_array_append_new(out, json_pack("{s:s, s:f, s:f, s:f}", "rung", r->policy->ladder->rungs[rung].name, "usd",
+        mica_json_add(&out, json_pack("{s:s, s:f, s:f, s:f}", "rung", r->policy->ladder->rungs[rung].name, "usd",
                                              r->factor[rung][USD], "joules", r->factor[rung][JOULES], "total_ms",
                                              r->factor[rung][MS]));
     return out;
@@ -387,14 +388,14 @@ static mica_status write_report(const replay *r, char **report, size_t *length, 
         measured += r->items[i].is_measured;
     }
     for (int k = 0; k < DIMENSIONS; k++)
-        json_array_append_new(dimensions, dimension_json(r, k));
+        mica_json_add(&dimensions, dimension_json(r, k));
     json_t *root = json_pack("{s:{s:s, s:s, s:s}, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:o, s:o, s:o}", "policy", "name",
                              r->policy->name, "version", r->policy->version, "hash", r->policy->hash, "records",
                              (json_int_t)r->n, "with_outcome", (json_int_t)measured, "same_choice", (json_int_t)same,
                              "class_from_log", (json_int_t)r->kept, "damaged_lines", (json_int_t)r->damaged,
                              "unreadable_records", (json_int_t)r->unreadable, "first_unreadable", r->why, "dimensions",
                              dimensions, "moves", moves_json(r), "factors", factors_json(r));
-    *report = root ? json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    *report = root ? mica_json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(root);
     *length = *report ? strlen(*report) : 0;
     return *report ? MICA_OK : mica_fail_nomem(err, 1, "the report of the replay");

@@ -58,6 +58,9 @@ static mica_status compile(mica_rule *rule, const char *where, mica_error *err)
                             (const char *)reason, at);
     }
     pcre2_jit_compile(rule->code, PCRE2_JIT_COMPLETE); /* where it is not allowed, the interpreter gives the same */
+    rule->ascii = pcre2_compile((PCRE2_SPTR)rule->pattern, PCRE2_ZERO_TERMINATED, PCRE2_NEVER_BACKSLASH_C, &code, &at, NULL);
+    if (rule->ascii) /* not, if it names a character beyond one byte */
+        pcre2_jit_compile(rule->ascii, PCRE2_JIT_COMPLETE);
     return MICA_OK;
 }
 
@@ -103,8 +106,10 @@ mica_status mica_rules_read(const json_t *list, const char *name, mica_rules *ou
 
 void mica_rules_free(mica_rules *rules)
 {
-    for (int32_t i = 0; i < rules->n; i++)
+    for (int32_t i = 0; i < rules->n; i++) {
         pcre2_code_free(rules->rule[i].code);
+        pcre2_code_free(rules->rule[i].ascii);
+    }
     pcre2_match_context_free(rules->limits);
 }
 
@@ -126,40 +131,75 @@ static bool in_range(int64_t value, int64_t least, int64_t most)
 
 static bool is_as(int wanted, bool is) { return wanted == MICA_UNKNOWN || (wanted == MICA_YES) == is; }
 
-static bool pattern_holds(const mica_rules *rules, const mica_rule *rule, const mica_route_request *request,
-                          pcre2_match_data *data)
+/* The text that patterns look at: all of it, as a secret may stand anywhere. */
+typedef struct subject {
+    const mica_rules *rules;
+    PCRE2_SPTR text;
+    size_t length;
+    bool is_ascii;
+    pcre2_match_data *data;
+} subject;
+
+static bool is_ascii(const char *text, size_t length)
+{
+    uint64_t all = 0, word;
+    size_t i = 0;
+    for (; i + sizeof word <= length; i += sizeof word) {
+        memcpy(&word, text + i, sizeof word);
+        all |= word;
+    }
+    for (; i < length; i++)
+        all |= (unsigned char)text[i];
+    return (all & 0x8080808080808080u) == 0;
+}
+
+static mica_status make_subject(const mica_rules *rules, const mica_route_request *request, subject *out, mica_error *err)
+{
+    bool has_text = rules->any_pattern && request->text;
+    *out = (subject){.rules = rules,
+                     .text = (PCRE2_SPTR)(has_text ? request->text : ""),
+                     .length = has_text ? request->length : 0};
+    if (!rules->any_pattern)
+        return MICA_OK;
+    out->is_ascii = is_ascii((const char *)out->text, out->length);
+    out->data = pcre2_match_data_create(1, NULL);
+    return out->data ? MICA_OK : mica_fail_nomem(err, sizeof(void *), "the matching of patterns");
+}
+
+static bool pattern_holds(const mica_rule *rule, const subject *s)
 {
     if (!rule->code)
         return true;
-    int found = pcre2_match(rule->code, (PCRE2_SPTR)(request->text ? request->text : ""), request->text ? request->length : 0,
-                            0, 0, data, rules->limits);
+    int found = pcre2_match(s->is_ascii && rule->ascii ? rule->ascii : rule->code, s->text, s->length, 0, 0, s->data,
+                            s->rules->limits);
     return found >= 0 || (found != PCRE2_ERROR_NOMATCH && rule->make_private);
 }
 
-static bool holds(const mica_rules *rules, const mica_rule *rule, const mica_route_request *request, int64_t prompt_tokens,
-                  int64_t output_tokens, pcre2_match_data *data)
+static bool holds(const mica_rule *rule, const mica_route_request *request, int64_t prompt_tokens, int64_t output_tokens,
+                  const subject *s)
 {
     return has_task(rule, request->task) && in_range(prompt_tokens, rule->prompt_least, rule->prompt_most) &&
            in_range(output_tokens, rule->output_least, rule->output_most) && is_as(rule->schema, request->has_schema) &&
-           is_as(rule->tools, request->has_tools) && pattern_holds(rules, rule, request, data);
+           is_as(rule->tools, request->has_tools) && pattern_holds(rule, s);
 }
 
 mica_status mica_rules_apply(const mica_rules *rules, const mica_route_request *request, int64_t prompt_tokens,
                              int64_t output_tokens, mica_rules_result *out, mica_error *err)
 {
-    pcre2_match_data *data = rules->any_pattern ? pcre2_match_data_create(1, NULL) : NULL;
+    subject s;
     *out = (mica_rules_result){0};
-    if (rules->any_pattern && !data)
-        return mica_fail_nomem(err, sizeof(void *), "the matching of patterns");
+    mica_status status = make_subject(rules, request, &s, err);
+    if (status)
+        return status;
     for (int32_t i = 0; i < rules->n; i++) {
         const mica_rule *rule = &rules->rule[i];
         bool news = (rule->make_private && !out->is_private) || (rule->route_class != MICA_CLASS_AUTO && !out->by);
-        if (!news || !holds(rules, rule, request, prompt_tokens, output_tokens, data))
+        if (!news || !holds(rule, request, prompt_tokens, output_tokens, &s))
             continue;
         out->is_private = out->is_private || rule->make_private;
         if (!out->by && rule->route_class != MICA_CLASS_AUTO)
             out->by = rule;
     }
-    pcre2_match_data_free(data);
+    pcre2_match_data_free(s.data);
     return MICA_OK;
 }

@@ -18,6 +18,7 @@ typedef struct mica_rule {
     char name[MICA_ROUTE_NAME_MAX], note[400];
     char pattern[512]; /* "" none */
     pcre2_code *code;
+    pcre2_code *ascii; /* the same pattern for texts that are ASCII, without the rules of Unicode: faster; NULL: `code` */
     char task[MICA_RULE_TASKS_MAX][MICA_ROUTE_NAME_MAX]; /* one of them */
     int32_t n_tasks;
     int64_t prompt_least, prompt_most, output_least, output_most; /* tokens; -1: no condition */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "router/run_check.h"
 #include "router/run_impl.h"
@@ -28,7 +29,7 @@ mica_run_request mica_run_request_default(void)
 static mica_status copy_texts(mica_runner *r, mica_error *err)
 {
     const char **texts[] = {&r->options.queue_path, &r->options.models_dir, &r->options.redact_task, &r->options.sysroot,
-                            &r->options.figures};
+                            &r->options.figures, &r->options.governor};
     mica_status status = MICA_OK;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         if (*texts[i] && !(*texts[i] = strdup(*texts[i])))
@@ -54,6 +55,8 @@ static mica_status open_parts(mica_runner *r, mica_error *err)
     mica_status status = open_device(r, err);
     if (!status)
         status = mica_local_new(o->models_dir, o->sysroot, o->memory_budget, o->n_threads, &r->local, err);
+    if (!status && o->governor)
+        status = mica_local_govern(r->local, o->governor, r->device, err);
     if (!status && o->redact_task)
         status = mica_redact_rules(o->redact_task, &r->redact, err);
     if (!status && o->queue_path)
@@ -100,16 +103,16 @@ void mica_runner_free(mica_runner *r)
     pthread_mutex_destroy(&r->lock);
     pthread_mutex_destroy(&r->redact_lock);
     const char *texts[] = {r->options.queue_path, r->options.models_dir, r->options.redact_task, r->options.sysroot,
-                           r->options.figures};
+                           r->options.figures, r->options.governor};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         free((void *)(uintptr_t)texts[i]);
     free(r);
 }
 
-void mica_runner_set_engine(mica_runner *r, mica_run_elsewhere elsewhere, void *user)
+void mica_runner_set_engine(mica_runner *r, const mica_run_engine *engine)
 {
-    r->elsewhere = elsewhere;
-    r->elsewhere_user = user;
+    r->engine = *engine;
+    mica_local_reserve(r->local, engine->bytes);
 }
 
 mica_rung_memory *mica_runner_memory(mica_runner *r, const char *name)
@@ -119,7 +122,7 @@ mica_rung_memory *mica_runner_memory(mica_runner *r, const char *name)
         at = &(*at)->next;
     if (!*at && (*at = mica_new_array(1, sizeof **at))) {
         snprintf((*at)->name, sizeof(*at)->name, "%s", name);
-        (*at)->decode_tps = NAN;
+        (*at)->decode_tps = (*at)->busy_ms = (*at)->guess_ms = NAN;
     }
     return *at;
 }
@@ -210,6 +213,7 @@ static void note_held(mica_ask *ask)
 {
     mica_route_outcome *o = &ask->reply->outcome;
     double now_ms = (double)(mica_now_ns() - ask->start_ns) / 1e6;
+    o->held = ask->reply->held;
     if (o->n_attempts == MICA_ROUTE_ATTEMPTS_MAX)
         o->n_attempts--;
     mica_route_attempt *a = &o->attempts[o->n_attempts++];
@@ -228,7 +232,7 @@ static mica_status hold(mica_ask *ask, mica_error *err)
         return mica_fail(err, MICA_IO_ERROR, "there is no network, and %s: %s",
                          r->held ? "the request is not to wait" : "no queue in which the request could wait", why);
     }
-    char *text = json_dumps(ask->body.request, JSON_COMPACT);
+    char *text = mica_json_dumps(ask->body.request, JSON_COMPACT);
     mica_status status =
         text ? mica_held_put(r->held, ask->key, text, strlen(text), ask->settings->queue_max, &ask->reply->held, err)
              : mica_fail_nomem(err, 0, "a request that waits");

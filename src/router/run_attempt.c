@@ -185,12 +185,26 @@ static void run_remote(mica_attempt *a, const mica_try_link *link, json_t *messa
 
 /* ---- Local ---- */
 
+/* What the decision expects of this reply, beside the waiting: for the queue of a rung that has answered nothing yet. */
+static void note_guess(const mica_attempt *a)
+{
+    mica_runner *r = a->ask->runner;
+    const mica_ask *ask = a->ask;
+    double wait = ask->rungs[a->index].wait_ms, total = ask->reply->decision.candidates[a->index].total_ms;
+    pthread_mutex_lock(&r->lock);
+    mica_rung_memory *m = mica_runner_memory(r, a->rung->name);
+    if (m && isnan(m->guess_ms))
+        m->guess_ms = total - (isnan(wait) ? 0 : wait);
+    pthread_mutex_unlock(&r->lock);
+}
+
 static void run_local(mica_attempt *a, const mica_try_link *link, json_t *messages)
 {
     mica_route_rung rung;
     mica_runner *r = a->ask->runner;
     const mica_run_settings *s = a->ask->settings;
     mica_error err;
+    note_guess(a);
     if (mica_route_rung_get(a->ask->policy, a->index, &rung, &err)) {
         mica_try_fail(&a->t, MICA_FAILURE_ENGINE, "%s", err.message);
     } else {
@@ -201,7 +215,7 @@ static void run_local(mica_attempt *a, const mica_try_link *link, json_t *messag
                                 .first_ms = s->first_ms,
                                 .total_ms = s->total_ms,
                                 .link = link};
-        if (!r->elsewhere || !r->elsewhere(r->elsewhere_user, &call, &a->t))
+        if (!r->engine.run || !r->engine.run(r->engine.user, &call, &a->t))
             mica_local_run(r->local, &call, &a->t);
     }
     json_decref(messages);
@@ -249,6 +263,22 @@ static mica_breaker_result verdict(const mica_attempt *a)
     }
 }
 
+static void mean(double *of, double value)
+{
+    *of = *of > 0 ? 0.7 * *of + 0.3 * value : value;
+}
+
+/* How hot the device is for a local rung, and how long a reply keeps it busy. */
+static void learn_local(const mica_attempt *a, mica_rung_memory *m, int64_t now)
+{
+    if (a->t.failure == MICA_FAILURE_HOT || a->t.lower_rung)
+        m->hot_until_ns = now + a->ask->settings->hot_ms * 1000000;
+    else if (!a->t.failure)
+        m->hot_until_ns = 0;
+    if (!a->t.failure && a->t.work_ns && a->t.end_ns > a->t.work_ns)
+        mean(&m->busy_ms, (double)(a->t.end_ns - a->t.work_ns) / 1e6);
+}
+
 static void learn(mica_attempt *a)
 {
     mica_runner *r = a->ask->runner;
@@ -266,7 +296,9 @@ static void learn(mica_attempt *a)
         if (a->t.output_tokens > 0)
             m->output_tokens += (uint64_t)a->t.output_tokens;
         if (a->t.decode_tps > 0)
-            m->decode_tps = m->decode_tps > 0 ? 0.7 * m->decode_tps + 0.3 * a->t.decode_tps : a->t.decode_tps;
+            mean(&m->decode_tps, a->t.decode_tps);
+        if (a->rung->kind == MICA_RUNG_LOCAL)
+            learn_local(a, m, now);
         snprintf(m->file, sizeof m->file, "%s", a->rung->file);
     }
     pthread_mutex_unlock(&r->lock);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/json.h"
 
 #define MESSAGES_MAX 10000
 
@@ -111,7 +112,9 @@ mica_status mica_run_body_read(const char *json, size_t length, mica_run_body *o
     if (length > MICA_RUN_BODY_MAX)
         return mica_fail(err, MICA_INVALID_ARGUMENT, "the request has %zu bytes; at most %zu are taken", length,
                          MICA_RUN_BODY_MAX);
-    out->request = json_loadb(json, length, JSON_REJECT_DUPLICATES, &why);
+    out->request = mica_json_loadb(json, length, JSON_REJECT_DUPLICATES, &why);
+    if (!out->request && mica_json_no_memory(&why))
+        return mica_fail_nomem(err, length, "the request");
     if (!out->request)
         return mica_fail_at(err, MICA_BAD_TEXT, why.position, "the request is not valid JSON: line %d, column %d: %.200s",
                             why.line, why.column, why.text);
@@ -177,7 +180,7 @@ char *mica_run_body_remote(const mica_run_body *body, const mica_endpoint *endpo
         bool newer = json_object_get(o, "max_completion_tokens") != NULL;
         json_object_set_new(o, newer ? "max_completion_tokens" : "max_tokens", json_integer(max_tokens));
     }
-    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+    char *text = o ? mica_json_dumps(o, JSON_COMPACT) : NULL;
     *length = text ? strlen(text) : 0;
     json_decref(o);
     return text;

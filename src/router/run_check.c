@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
+
 #define DEPTH_MAX 32
 
 mica_status mica_check_new(const mica_run_body *body, mica_constraint **out, mica_error *err)
@@ -11,7 +13,7 @@ mica_status mica_check_new(const mica_run_body *body, mica_constraint **out, mic
     *out = NULL;
     if (!body->schema && !body->any_json)
         return MICA_OK;
-    char *text = body->schema ? json_dumps(body->schema, JSON_COMPACT) : strdup("{\"type\":\"object\"}");
+    char *text = body->schema ? mica_json_dumps(body->schema, JSON_COMPACT) : strdup("{\"type\":\"object\"}");
     if (!text)
         return mica_fail_nomem(err, 0, "the schema");
     o.kind = MICA_CONSTRAINT_JSON_SCHEMA;
@@ -50,9 +52,9 @@ static json_t *in_order(const json_t *value, const json_t *schema, int depth)
 bool mica_check_reply(const mica_constraint *check, const json_t *schema, const char *text, size_t length, mica_try *t)
 {
     bool matches = false;
-    json_t *given = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL),
+    json_t *given = mica_json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL),
            *ordered = given ? in_order(given, schema, 0) : NULL;
-    char *compact = ordered ? json_dumps(ordered, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    char *compact = ordered ? mica_json_dumps(ordered, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
     if (compact && mica_constraint_match(check, compact, strlen(compact), &matches, NULL, NULL))
         matches = false;
     free(compact);

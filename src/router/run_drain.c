@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "router/run_impl.h"
 
 #define ATTEMPTS_MAX 100 /* of one request: then it is not the network */
@@ -16,7 +17,7 @@ static json_t *reply_json(const mica_run_reply *r)
     json_t *o = json_pack("{s:s%, s:s, s:s, s:s}", "text", r->text ? r->text : "", r->length, "finish", r->finish, "rung",
                           r->outcome.rung, "model", r->model);
     if (o && r->tool_calls)
-        json_object_set_new(o, "tool_calls", json_loads(r->tool_calls, 0, NULL));
+        json_object_set_new(o, "tool_calls", mica_json_loads(r->tool_calls, 0, NULL));
     return o;
 }
 
@@ -46,7 +47,7 @@ static mica_held_verdict send_row(void *user, const mica_held_row *row, char **r
     *maybe_sent = said.may_have_arrived;
     if (!status) {
         json_t *o = reply_json(&said);
-        *reply = o ? json_dumps(o, JSON_COMPACT) : NULL;
+        *reply = o ? mica_json_dumps(o, JSON_COMPACT) : NULL;
         json_decref(o);
     }
     mica_try_copy(note, 160, status ? err.message : "");

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 
 #define STOPS_MAX 32
 
@@ -83,6 +84,7 @@ static bool engine_failed(mica_try *t, const mica_error *err)
     return mica_try_fail(t,
                          err->code == MICA_CONTEXT_FULL                                     ? MICA_FAILURE_CONTEXT
                          : err->code == MICA_OUT_OF_MEMORY || err->code == MICA_OVER_BUDGET ? MICA_FAILURE_NO_MEMORY
+                         : err->code == MICA_TOO_HOT                                        ? MICA_FAILURE_HOT
                                                                                             : MICA_FAILURE_ENGINE,
                          "%s", err->message);
 }
@@ -93,7 +95,7 @@ static bool make_constraint(mica_model *model, const mica_run_body *body, mica_c
     mica_error err;
     if (!body->schema && !body->any_json)
         return true;
-    char *text = body->schema ? json_dumps(body->schema, JSON_COMPACT) : strdup("{\"type\":\"object\"}");
+    char *text = body->schema ? mica_json_dumps(body->schema, JSON_COMPACT) : strdup("{\"type\":\"object\"}");
     if (!text)
         return mica_try_fail(t, MICA_FAILURE_NO_MEMORY, "no memory for the schema");
     o.kind = MICA_CONSTRAINT_JSON_SCHEMA;
@@ -129,7 +131,7 @@ static bool make_tools(mica_model *model, const mica_run_body *body, mica_tools 
         return true;
     if (!read_choice(body, &o, t))
         return false;
-    char *text = json_dumps(body->tools, JSON_COMPACT);
+    char *text = mica_json_dumps(body->tools, JSON_COMPACT);
     mica_status status =
         text ? mica_tools_new(model, text, strlen(text), &o, out, &err) : mica_fail_nomem(&err, 0, "the tools");
     free(text);
@@ -227,7 +229,7 @@ static bool sync_prompt(mica_model *model, mica_session *session, mica_engine_re
     json_t *request = json_pack("{s:O, s:b}", "messages", reply->call->messages, "add_generation_prompt", 1);
     if (json_is_object(kwargs))
         json_object_set_new(request, "chat_template_kwargs", json_deep_copy(kwargs));
-    char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
+    char *text = request ? mica_json_dumps(request, JSON_COMPACT) : NULL;
     json_decref(request);
     o.tools = tools;
     mica_status status = text ? mica_chat_tokenize(model, text, strlen(text), &o, &tokens, &n, NULL, NULL, &err)

@@ -25,12 +25,30 @@ typedef struct mica_rung_memory {
     bool unreached; /* the last attempt came to no connection */
     uint64_t answered, failed, output_tokens;
     double decode_tps;    /* a moving mean of what was measured; NAN: nothing yet */
+    double busy_ms;       /* local: the same of how long a reply has the rung to itself */
+    double guess_ms;      /* and what a decision expected, until one is measured; NAN: nothing */
+    int64_t hot_until_ns; /* the device was too hot for it */
+    char weighed[256];    /* the file that `weight` is of; "": none */
+    int64_t weighed_context;
+    mica_rung_weight weight;
     bool looked_up;       /* the next is what the device's file has, read once */
     mica_route_rung_state kept;
 } mica_rung_memory;
 
-/** Runs a local rung elsewhere than in the runner's own engine. False: it does not know the rung. */
-typedef bool (*mica_run_elsewhere)(void *user, const mica_local_call *call, mica_try *t);
+/** How busy an engine is: replies that run, those that wait, and how many run at the same time. */
+typedef struct mica_engine_load {
+    int64_t n_running, n_waiting, n_slots;
+} mica_engine_load;
+
+/** An engine beside the runner's own, which has one model loaded for good: the server's batch. Called from any thread. */
+typedef struct mica_run_engine {
+    /** False: it is not the rung's model. */
+    bool (*run)(void *user, const mica_local_call *call, mica_try *t);
+    /** The same of a model's file, and how busy the engine is. */
+    bool (*load)(void *user, const char *path, mica_engine_load *out);
+    int64_t bytes; /* what it takes of the memory budget, by plan */
+    void *user;
+} mica_run_engine;
 
 struct mica_runner {
     mica_runner_options options; /* texts are owned */
@@ -39,8 +57,7 @@ struct mica_runner {
     mica_held *held; /* NULL: none */
     mica_task *redact;
     pthread_mutex_t redact_lock;
-    mica_run_elsewhere elsewhere;
-    void *elsewhere_user;
+    mica_run_engine engine; /* all NULL: none */
     pthread_mutex_t lock;
     mica_rung_memory *rungs;
     mica_rng rng;
@@ -60,6 +77,8 @@ typedef struct mica_ask {
     mica_route_request route; /* its texts belong to the file, or to the ask */
     mica_route_state state;
     mica_route_rung_state rungs[MICA_ROUTE_RUNGS_MAX];
+    char refusals[MICA_ROUTE_RUNGS_MAX][MICA_REFUSAL_MAX]; /* of `rungs` */
+    const mica_rung *hot; /* the smallest local rung that the device was too hot for; NULL: none */
     mica_run_reply *reply;
     mica_constraint *check; /* of the schema, for remote replies; NULL: none */
     char id[33], key[65];
@@ -86,7 +105,8 @@ struct mica_attempt {
 };
 
 /* run.c */
-void mica_runner_set_engine(mica_runner *runner, mica_run_elsewhere elsewhere, void *user);
+/** Before the first request. */
+void mica_runner_set_engine(mica_runner *runner, const mica_run_engine *engine);
 /** The runner's memory of a rung; NULL without memory. With the lock held. */
 mica_rung_memory *mica_runner_memory(mica_runner *runner, const char *name);
 

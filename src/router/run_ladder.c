@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "router/predict.h"
 #include "router/run_impl.h"
 
@@ -23,9 +24,11 @@ static double since_ms(const mica_ask *ask, int64_t ns)
 
 /* Whether the message has words of a server, which may repeat what it was asked: they are for the caller, and for the log only
  * where the policy wants texts in it. */
-static bool quotes(mica_failure failure)
+static bool quotes(const mica_attempt *a)
 {
-    return failure == MICA_FAILURE_HTTP || failure == MICA_FAILURE_SERVER || failure == MICA_FAILURE_GARBAGE;
+    mica_failure f = a->t.failure;
+    return f == MICA_FAILURE_HTTP || f == MICA_FAILURE_SERVER || f == MICA_FAILURE_GARBAGE ||
+           (f == MICA_FAILURE_HOT && a->rung->kind == MICA_RUNG_REMOTE);
 }
 
 static void note(mica_ask *ask, const mica_attempt *a)
@@ -48,7 +51,7 @@ static void note(mica_ask *ask, const mica_attempt *a)
                               .hedge = a->hedge};
     snprintf(n->rung, sizeof n->rung, "%s", a->rung->name);
     mica_try_result(&a->t, n->result);
-    if (ask->policy->log_text || !quotes(a->t.failure))
+    if (ask->policy->log_text || !quotes(a))
         mica_try_copy(n->error, sizeof n->error, a->t.message);
 }
 
@@ -69,7 +72,7 @@ static void take_reply(mica_ask *ask, mica_attempt *a)
     mica_run_reply *r = ask->reply;
     mica_route_outcome *o = &r->outcome;
     r->text = mica_buf_take(&a->said, &r->length);
-    r->tool_calls = a->t.tool_calls ? json_dumps(a->t.tool_calls, JSON_COMPACT) : NULL;
+    r->tool_calls = a->t.tool_calls ? mica_json_dumps(a->t.tool_calls, JSON_COMPACT) : NULL;
     snprintf(r->finish, sizeof r->finish, "%s", a->t.finish);
     snprintf(r->model, sizeof r->model, "%s", *a->t.model ? a->t.model : a->rung->name);
     o->ok = true;
@@ -146,19 +149,44 @@ bool mica_ask_may_try(mica_ask *ask, int32_t index)
     return may;
 }
 
-static void note_skipped(mica_ask *ask, int32_t index)
+static void note_skipped(mica_ask *ask, int32_t index, mica_failure failure, const char *why)
 {
     mica_attempt a = {.ask = ask, .index = index, .rung = &ask->policy->ladder->rungs[index]};
     mica_try_init(&a.t);
     a.t.end_ns = a.t.start_ns;
-    mica_try_fail(&a.t, MICA_FAILURE_BREAKER, "it failed too often lately, or asked for a pause");
+    mica_try_fail(&a.t, failure, "%s", why);
     note(ask, &a);
     mica_attempt_free(&a);
+}
+
+static void note_open(mica_ask *ask, int32_t index)
+{
+    note_skipped(ask, index, MICA_FAILURE_BREAKER, "it failed too often lately, or asked for a pause");
+}
+
+/* A larger model would not keep a device cooler. True: it is passed over. */
+static bool is_too_hot(mica_ask *ask, int32_t index)
+{
+    const mica_rung *rung = &ask->policy->ladder->rungs[index];
+    char why[160];
+    if (!ask->hot || rung->kind != MICA_RUNG_LOCAL || rung->weights_bytes < ask->hot->weights_bytes)
+        return false;
+    snprintf(why, sizeof why, "passed over: the device is too hot for %s, and this is no smaller", ask->hot->name);
+    note_skipped(ask, index, MICA_FAILURE_HOT, why);
+    return true;
+}
+
+static void note_heat(mica_ask *ask, const mica_attempt *a)
+{
+    bool hot = a->t.failure == MICA_FAILURE_HOT && a->rung->kind == MICA_RUNG_LOCAL;
+    if (hot && (!ask->hot || a->rung->weights_bytes < ask->hot->weights_bytes))
+        ask->hot = a->rung;
 }
 
 static step judge(mica_ask *ask, mica_attempt *a)
 {
     note(ask, a);
+    note_heat(ask, a);
     if (!a->t.failure) {
         take_reply(ask, a);
         return ANSWERED;
@@ -174,7 +202,7 @@ static step climb_rung(mica_ask *ask, int32_t index, bool *told)
     for (;;) {
         mica_attempt a;
         if (!mica_ask_may_try(ask, index)) {
-            note_skipped(ask, index);
+            note_open(ask, index);
             return NEXT_RUNG;
         }
         mica_attempt_run(&a, ask, index, false);
@@ -193,7 +221,7 @@ static step climb_race(mica_ask *ask, int32_t *n, bool *told)
     mica_attempt tries[2];
     step s = NEXT_RUNG;
     if (!mica_ask_may_try(ask, ask->reply->decision.order[0])) {
-        note_skipped(ask, ask->reply->decision.order[0]);
+        note_open(ask, ask->reply->decision.order[0]);
         *n = 1;
         return NEXT_RUNG;
     }
@@ -232,6 +260,8 @@ mica_status mica_ask_climb(mica_ask *ask, mica_error *err)
     if (ask->settings->hedge_ms > 0 && d->n_order > 1 && fallback)
         s = climb_race(ask, &i, &told);
     for (; s == NEXT_RUNG && i < d->n_order; i++) {
+        if (is_too_hot(ask, d->order[i]))
+            continue;
         s = climb_rung(ask, d->order[i], &told);
         if (!fallback)
             break;

@@ -5,19 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
+
 #define MARK_MAX 48 /* bytes: a type's name, a number, brackets */
 
 mica_status mica_redact_rules(const char *definition, mica_task **out, mica_error *err)
 {
     json_error_t why;
-    json_t *o = json_loads(definition, JSON_REJECT_DUPLICATES, &why);
+    json_t *o = mica_json_loads(definition, JSON_REJECT_DUPLICATES, &why);
     *out = NULL;
     if (!json_is_object(o)) {
         json_decref(o);
         return mica_fail(err, MICA_BAD_TEXT, "the task that redacts is no JSON object: %.200s", o ? "" : why.text);
     }
     json_object_del(o, "model");
-    char *rules = json_dumps(o, JSON_COMPACT);
+    char *rules = mica_json_dumps(o, JSON_COMPACT);
     json_decref(o);
     mica_task_info info = {.kind = MICA_TASK_REDACT};
     mica_status status = rules ? mica_task_new(NULL, rules, strlen(rules), out, err) : mica_fail_nomem(err, 0, "a task");
@@ -92,7 +94,7 @@ static mica_status redact_member(redaction *r, json_t *object, const char *name,
     mica_status status = mica_task_run(r->rules, NULL, &input, &result, &length, err);
     if (status)
         return status;
-    json_t *found = json_loadb(result, length, 0, NULL);
+    json_t *found = mica_json_loadb(result, length, 0, NULL);
     mica_free(result);
     const json_t *spans = json_object_get(found, "spans");
     mica_buf_init(&out, 4 * input.length + ((size_t)1 << 20));
@@ -116,7 +118,7 @@ static mica_status redact_message(redaction *r, json_t *message, mica_error *err
 
 mica_status mica_redact_messages(mica_task *rules, json_t *messages, json_t **marks, mica_error *err)
 {
-    redaction r = {.rules = rules, .before = json_dumps(messages, JSON_COMPACT), .marks = json_object()};
+    redaction r = {.rules = rules, .before = mica_json_dumps(messages, JSON_COMPACT), .marks = json_object()};
     mica_status status = r.before && r.marks ? MICA_OK : mica_fail_nomem(err, 0, "a redacted conversation");
     for (size_t i = 0; !status && i < json_array_size(messages); i++)
         status = redact_message(&r, json_array_get(messages, i), err);

@@ -20,6 +20,7 @@ static const mica_field_row run_fields[] = {
     MICA_INT_FIELD(mica_run_settings, first_ms, "first_ms", 0, MS_MAX, false),
     MICA_INT_FIELD(mica_run_settings, total_ms, "total_ms", 0, MS_MAX, false),
     MICA_INT_FIELD(mica_run_settings, queue_max, "queue_max", 0, 1000000, false),
+    MICA_INT_FIELD(mica_run_settings, hot_ms, "hot_ms", 0, MS_MAX, false),
 };
 
 static const char *const redact_words[] = {"off", "mask", "restore", NULL};
@@ -61,7 +62,8 @@ mica_status mica_run_settings_read(const json_t *object, mica_run_settings *out,
                                .retry_after_max_ms = 5000,
                                .breaker_failures = 3,
                                .breaker_open_ms = 30000,
-                               .queue_max = 1000};
+                               .queue_max = 1000,
+                               .hot_ms = 60000};
     return object ? mica_fields_read(object, "run", &run_table, out, err) : MICA_OK;
 }
 

@@ -18,6 +18,7 @@ typedef struct mica_run_settings {
     int64_t hedge_ms;                   /* without a text for so long the next rung is asked, too; 0: never */
     int64_t first_ms, total_ms;         /* of local rungs: to the first text (loading included), and to the last; 0: any time */
     int64_t queue_max;                  /* requests that may wait for the network */
+    int64_t hot_ms;                     /* for so long a rung is passed over that the device was too hot for */
 } mica_run_settings;
 
 typedef enum mica_redact_mode {

@@ -77,8 +77,9 @@ void mica_try_result(const mica_try *t, char out[24])
     static const char *const names[] = {"ok",           "cancelled",      "lost",         "no_connection", "bad_tls",
                                         "timeout",      "http",           "cut",          "garbage",       "too_long",
                                         "server_error", "invalid_output", "no_key",       "not_redacted",  "no_memory",
-                                        "no_model",     "context_full",   "engine_error", "breaker_open",  "egress_denied"};
-    _Static_assert(sizeof names / sizeof *names == MICA_FAILURE_EGRESS + 1, "a name for each");
+                                        "no_model",     "context_full",   "engine_error", "breaker_open",  "egress_denied",
+                                        "hot"};
+    _Static_assert(sizeof names / sizeof *names == MICA_FAILURE_HOT + 1, "a name for each");
     if (t->failure == MICA_FAILURE_HTTP)
         snprintf(out, 24, "http_%d", t->http_status);
     else

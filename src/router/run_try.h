@@ -32,6 +32,7 @@ typedef enum mica_failure {
     MICA_FAILURE_ENGINE,
     MICA_FAILURE_BREAKER, /* not tried: it failed too often lately */
     MICA_FAILURE_EGRESS,  /* not tried: the request may not leave the device */
+    MICA_FAILURE_HOT,     /* the device is too hot for it: a smaller rung, or a server */
 } mica_failure;
 
 typedef struct mica_try {
@@ -40,8 +41,10 @@ typedef struct mica_try {
     int64_t retry_after_ms;               /* as the server says; -1: it does not */
     bool may_have_arrived;                /* the request left this machine: asking again may do the same work twice */
     int64_t start_ns, first_ns, end_ns;   /* first_ns 0: nothing came */
+    int64_t work_ns;                      /* local: since when it had the rung to itself; 0: never */
     int64_t prompt_tokens, output_tokens; /* -1: unknown */
     double decode_tps;                    /* NAN: unknown */
+    bool lower_rung;                      /* local: its governor asks for a smaller model from now on */
     mica_buf text;                        /* the whole reply so far */
     json_t *tool_calls;                   /* array, NULL: none */
     char finish[24];                      /* "stop", "length", "tool_calls", ...; "": it did not end */

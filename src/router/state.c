@@ -8,7 +8,7 @@
 
 typedef struct named_rung {
     mica_route_rung_state state;
-    char name[MICA_ROUTE_NAME_MAX];
+    char name[MICA_ROUTE_NAME_MAX], refusal[488];
 } named_rung;
 
 enum { RUNGS_MAX = 64 };
@@ -49,6 +49,10 @@ static const mica_field_row rung_fields[] = {
     MICA_REAL_FIELD(named_rung, state.decode_tps, "decode_tps", 1e-6, 1e9, false),
     MICA_REAL_FIELD(named_rung, state.watts, "watts", 0, 1e6, false),
     MICA_REAL_FIELD(named_rung, state.wait_ms, "wait_ms", 0, 1e12, false),
+    MICA_ANSWER_FIELD(named_rung, state.hot, "hot"),
+    MICA_INT_FIELD(named_rung, state.memory_bytes, "memory_bytes", 0, 9e15, false),
+    MICA_INT_FIELD(named_rung, state.free_bytes, "free_bytes", 0, 9e15, false),
+    MICA_TEXT_FIELD(named_rung, refusal, "refusal", 0, false),
 };
 
 static const mica_field_table state_table = MICA_FIELD_TABLE("state", state_fields, true);
@@ -63,6 +67,7 @@ static mica_status read_rungs(const json_t *list, const char *where, mica_route_
         named_rung *rung = &file->rung[i];
         snprintf(here, sizeof here, "%.130s/rungs/%zu", where, i);
         rung->state = mica_route_rung_state_default(rung->name);
+        rung->state.refusal = rung->refusal;
         status = mica_fields_read(json_array_get(list, i), here, &rung_table, rung, err);
         file->list[i] = rung->state;
     }

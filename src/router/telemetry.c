@@ -17,6 +17,7 @@
 #include "router/telemetry_queue.h"
 
 #define MAX_QUEUE 65536
+#define LEAST_BYTES 65536 /* of a file: some hundred events, so that the older one is worth keeping */
 
 typedef struct sink {
     mica_telemetry *telemetry;
@@ -42,7 +43,8 @@ struct mica_telemetry {
 
 mica_telemetry_options mica_telemetry_options_default(void)
 {
-    return (mica_telemetry_options){.struct_size = sizeof(mica_telemetry_options), .queue = 1024, .close_ms = 2000};
+    return (mica_telemetry_options){.struct_size = sizeof(mica_telemetry_options), .queue = 1024, .close_ms = 2000,
+                                    .max_bytes = 64 << 20};
 }
 
 mica_telemetry_event mica_telemetry_event_default(void)
@@ -85,18 +87,18 @@ static void write_batch(sink *s, mica_event **events, size_t n)
         mica_event_release(events[i]);
 }
 
-/* Until there is news, for at most `ms`. */
+/* Until there is news, for at most `ms`, whatever becomes of the time of day. */
 static void wait_news(sink *s, int32_t ms)
 {
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += ms / 1000;
     until.tv_nsec += ms % 1000 * 1000000L;
     if (until.tv_nsec >= 1000000000L) {
         until.tv_sec++;
         until.tv_nsec -= 1000000000L;
     }
-    (void)sem_timedwait(&s->news, &until); /* whatever woke it, the queue is looked at */
+    (void)sem_clockwait(&s->news, CLOCK_MONOTONIC, &until); /* whatever woke it, the queue is looked at */
 }
 
 static bool is_closing(const sink *s) { return atomic_load(&s->telemetry->deadline) != 0; }
@@ -151,6 +153,7 @@ static mica_status start_thread(sink *s, mica_error *err)
 {
     sigset_t all, before;
     sigfillset(&all);
+    sigdelset(&all, SIGBUS); /* a mapped file that was truncated: of the thread that reads it */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     s->started = pthread_create(&s->thread, NULL, run, s) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -165,7 +168,8 @@ static mica_status make_sink(mica_telemetry *t, const mica_telemetry_options *o,
     mica_sink_setup setup = {.target = target,
                              .headers = o->headers,
                              .service = o->service ? o->service : "mica",
-                             .started_unix_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec};
+                             .started_unix_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec,
+                             .max_bytes = o->max_bytes};
     if (!*target)
         return mica_fail(err, MICA_INVALID_ARGUMENT, "a telemetry sink has no name: give a file or the address of a receiver");
     s->telemetry = t;
@@ -190,6 +194,9 @@ mica_status mica_telemetry_new(const mica_telemetry_options *options, mica_telem
         return mica_fail(err, MICA_INVALID_ARGUMENT,
                          "the telemetry queue is %d; it must be between 1 and %d, and close_ms not below 0", o.queue,
                          MAX_QUEUE);
+    if (o.max_bytes != 0 && o.max_bytes < LEAST_BYTES)
+        return mica_fail(err, MICA_INVALID_ARGUMENT, "the limit of telemetry files is %lld bytes; it must be at least %d, or 0",
+                         (long long)o.max_bytes, LEAST_BYTES);
     mica_telemetry *t = mica_new_array(1, sizeof *t);
     if (!t)
         return mica_fail_nomem(err, sizeof *t, "the telemetry");

@@ -29,6 +29,7 @@ json_t *mica_event_json(const mica_event *event);
 typedef struct mica_sink_setup {
     const char *target, *headers, *service;
     int64_t started_unix_ns;
+    int64_t max_bytes; /* of a file; 0: any */
 } mica_sink_setup;
 
 typedef struct mica_sink_kind {

@@ -6,6 +6,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "base/json.h"
 #include "router/telemetry.h"
 
 #define TEXT_MAX ((size_t)64 << 10) /* bytes of a prompt or reply that are kept */
@@ -167,7 +168,7 @@ json_t *mica_event_json(const mica_event *event)
         o = NULL;
     }
     json_decref(figures);
-    json_t *receipt = o && *e->receipt ? json_loads(e->receipt, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    json_t *receipt = o && *e->receipt ? mica_json_loads(e->receipt, JSON_REJECT_DUPLICATES, NULL) : NULL;
     if (receipt)
         json_object_set_new(o, "receipt", receipt);
     if (o && e->prompt_length > 0)

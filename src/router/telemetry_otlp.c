@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "router/telemetry_otlp.h"
 
@@ -212,7 +213,7 @@ static mica_status post(receiver *r, const char *url, const char *body, size_t l
 
 static mica_status post_json(receiver *r, const char *url, json_t *object, mica_error *err)
 {
-    char *body = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
+    char *body = object ? mica_json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
     json_decref(object);
     if (!body)
         return mica_fail_nomem(err, 1 << 16, "the body for a telemetry receiver");
@@ -224,7 +225,7 @@ static mica_status post_json(receiver *r, const char *url, json_t *object, mica_
 /* How many spans the receiver did not want, of those that it got. */
 static size_t count_rejected(const receiver *r, size_t n)
 {
-    json_t *answer = r->answer.length > 0 ? json_loadb(r->answer.data, r->answer.length, 0, NULL) : NULL;
+    json_t *answer = r->answer.length > 0 ? mica_json_loadb(r->answer.data, r->answer.length, 0, NULL) : NULL;
     const json_t *rejected = json_object_get(json_object_get(answer, "partialSuccess"), "rejectedSpans");
     int64_t count = json_is_string(rejected) ? strtoll(json_string_value(rejected), NULL, 10) : json_integer_value(rejected);
     json_decref(answer);

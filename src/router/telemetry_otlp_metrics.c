@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "base/json.h"
 #include "router/telemetry_otlp.h"
 
 enum { CUMULATIVE = 2 }; /* AggregationTemporality of opentelemetry.proto.metrics.v1 */
@@ -158,9 +159,9 @@ static json_t *histogram_point(const writer *w, const series *s, histogram_id id
     const histogram *h = &s->histograms[id];
     json_t *counts = json_array(), *bounds = json_array();
     for (size_t i = 0; i <= d->n_bounds; i++)
-        json_array_append_new(counts, mica_otlp_int64((int64_t)h->counts[i]));
+        mica_json_add(&counts, mica_otlp_int64((int64_t)h->counts[i]));
     for (size_t i = 0; i < d->n_bounds; i++)
-        json_array_append_new(bounds, json_real(d->bounds[i]));
+        mica_json_add(&bounds, json_real(d->bounds[i]));
     return json_pack("{s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:f, s:f}", "attributes", attributes_of(s, d->token_type),
                      "startTimeUnixNano", mica_otlp_int64(w->m->started_unix_ns), "timeUnixNano", mica_otlp_int64(w->now_ns),
                      "count", mica_otlp_int64((int64_t)h->n), "sum", h->sum, "bucketCounts", counts, "explicitBounds", bounds,
@@ -174,9 +175,9 @@ static void add_histogram(writer *w, histogram_id id, histogram_id also)
     for (size_t i = 0; i < w->m->n; i++) {
         const series *s = &w->m->series[i];
         if (s->histograms[id].n > 0)
-            json_array_append_new(points, histogram_point(w, s, id));
+            mica_json_add(&points, histogram_point(w, s, id));
         if (also != id && s->histograms[also].n > 0)
-            json_array_append_new(points, histogram_point(w, s, also));
+            mica_json_add(&points, histogram_point(w, s, also));
     }
     if (json_array_size(points) == 0) {
         json_decref(points);
@@ -207,10 +208,10 @@ static void add_own(writer *w, uint64_t lost)
     for (size_t i = 0; i < w->m->n; i++) {
         const series *s = &w->m->series[i];
         if (s->n_joules > 0)
-            json_array_append_new(joules, number_point(w, s, "asDouble", json_real(s->joules)));
-        json_array_append_new(throttled, number_point(w, s, "asInt", mica_otlp_int64((int64_t)s->throttled)));
+            mica_json_add(&joules, number_point(w, s, "asDouble", json_real(s->joules)));
+        mica_json_add(&throttled, number_point(w, s, "asInt", mica_otlp_int64((int64_t)s->throttled)));
         if (s->peak_rss_bytes > 0)
-            json_array_append_new(memory, number_point(w, s, "asInt", mica_otlp_int64(s->peak_rss_bytes)));
+            mica_json_add(&memory, number_point(w, s, "asInt", mica_otlp_int64(s->peak_rss_bytes)));
     }
     if (json_array_size(joules) > 0)
         add_sum(w, "mica.energy", "J", "Energy of the machine while replies were made.", joules);

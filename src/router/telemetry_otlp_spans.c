@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "router/telemetry_otlp.h"
 
 enum { SPAN_KIND_INTERNAL = 1, STATUS_ERROR = 2 }; /* of opentelemetry.proto.trace.v1 */
@@ -76,7 +77,7 @@ static void add_message(json_t *attributes, const char *key, const char *role, c
     if (!content)
         return;
     json_t *messages = json_pack("[{s:s, s:[{s:s, s:o}]}]", "role", role, "parts", "type", "text", "content", content);
-    char *line = json_dumps(messages, JSON_COMPACT);
+    char *line = mica_json_dumps(messages, JSON_COMPACT);
     if (line)
         mica_otlp_text(attributes, key, line);
     free(line);
@@ -145,7 +146,7 @@ json_t *mica_otlp_traces(const char *service, const char *instance, mica_event *
 {
     json_t *spans = json_array();
     for (size_t i = 0; i < n; i++)
-        json_array_append_new(spans, span_of(events[i]));
+        mica_json_add(&spans, span_of(events[i]));
     return json_pack("{s:[{s:o, s:[{s:o, s:o}]}]}", "resourceSpans", "resource", mica_otlp_resource(service, instance),
                      "scopeSpans", "scope", mica_otlp_scope(), "spans", spans);
 }

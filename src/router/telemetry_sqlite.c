@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/sqlite.h"
 #include "router/telemetry.h"
 
 #define SCHEMA 1      /* user_version of the database */
@@ -31,12 +32,13 @@ typedef struct database {
     sqlite3 *db;
     sqlite3_stmt *insert;
     char *path;
+    int64_t limit; /* bytes; 0: none */
 } database;
 
 static mica_status fail(const database *d, mica_error *err)
 {
     return mica_fail(err, MICA_IO_ERROR, "cannot write telemetry to %s: %.160s", mica_path_tail(d->path),
-                     d->db ? sqlite3_errmsg(d->db) : "out of memory");
+                     d->db ? mica_sqlite_why(d->db) : "out of memory");
 }
 
 static void close_database(void *sink)
@@ -82,6 +84,7 @@ static mica_status open_database(const mica_sink_setup *setup, void **out, mica_
         free(d);
         return mica_fail_nomem(err, strlen(setup->target) + sizeof *d, "a telemetry sink");
     }
+    d->limit = setup->max_bytes;
     mica_status status = MICA_OK;
     if (sqlite3_open_v2(d->path, &d->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, NULL) != SQLITE_OK)
         status = fail(d, err);
@@ -152,13 +155,79 @@ static int exec_patiently(const database *d, const char *sql, const _Atomic int6
     return code;
 }
 
+/* ---- The limit ---- */
+
+static int64_t bytes_of(const database *d)
+{
+    static const char sql[] = "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count(),"
+                              " pragma_freelist_count(), pragma_page_size()";
+    sqlite3_stmt *s = NULL;
+    int64_t bytes = 0;
+    if (sqlite3_prepare_v2(d->db, sql, -1, &s, NULL) == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW)
+        bytes = sqlite3_column_int64(s, 0);
+    sqlite3_finalize(s);
+    return bytes;
+}
+
+static int attach_older(const database *d)
+{
+    sqlite3_stmt *s = NULL;
+    char *path = sqlite3_mprintf("%s.1", d->path);
+    int code = path ? sqlite3_prepare_v2(d->db, "ATTACH ?1 AS older", -1, &s, NULL) : SQLITE_NOMEM;
+    if (code == SQLITE_OK)
+        code = sqlite3_bind_text(s, 1, path, -1, sqlite3_free);
+    else
+        sqlite3_free(path);
+    if (code == SQLITE_OK)
+        code = sqlite3_step(s) == SQLITE_DONE ? SQLITE_OK : sqlite3_errcode(d->db);
+    sqlite3_finalize(s);
+    return code;
+}
+
+/* First the copy, then what was copied goes: a crash between leaves rows twice, never none. Other writers wait meanwhile. */
+static int move_rows(const database *d, const _Atomic int64_t *deadline)
+{
+    static const char copy[] = "DROP TABLE IF EXISTS older.replies; CREATE TABLE older.replies AS SELECT * FROM main.replies;"
+                               "PRAGMA older.user_version = 1; COMMIT";
+    static const char drop[] = "DELETE FROM main.replies WHERE id <= (SELECT max(id) FROM older.replies)";
+    int code = exec_patiently(d, "BEGIN IMMEDIATE", deadline);
+    if (code == SQLITE_OK && bytes_of(d) <= d->limit) /* another process was faster */
+        return sqlite3_exec(d->db, "ROLLBACK", NULL, NULL, NULL);
+    if (code == SQLITE_OK)
+        code = sqlite3_exec(d->db, copy, NULL, NULL, NULL);
+    if (code == SQLITE_OK)
+        code = exec_patiently(d, drop, deadline);
+    return code;
+}
+
+/* Pages that are given up are used again, so that the file stays as large as it is. */
+static mica_status make_room(const database *d, const _Atomic int64_t *deadline, mica_error *err)
+{
+    if (d->limit == 0 || bytes_of(d) <= d->limit)
+        return MICA_OK;
+    int code = attach_older(d);
+    if (code == SQLITE_OK)
+        code = move_rows(d, deadline);
+    mica_status status =
+        code == SQLITE_OK ? MICA_OK
+                          : mica_fail(err, MICA_IO_ERROR, "%s is full, and its rows cannot go to %s.1: %.120s",
+                                      mica_path_tail(d->path), mica_path_tail(d->path), sqlite3_errmsg(d->db));
+    if (!sqlite3_get_autocommit(d->db))
+        (void)sqlite3_exec(d->db, "ROLLBACK", NULL, NULL, NULL);
+    (void)sqlite3_exec(d->db, "DETACH older; PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL);
+    return status;
+}
+
 /* All of a batch, or nothing. */
 static mica_status write_events(void *sink, mica_event *const *events, size_t n, const _Atomic int64_t *deadline,
                                 size_t *written, mica_error *err)
 {
     database *d = sink;
-    int code = exec_patiently(d, "BEGIN IMMEDIATE", deadline);
     *written = 0;
+    mica_status full = make_room(d, deadline, err);
+    if (full)
+        return full;
+    int code = exec_patiently(d, "BEGIN IMMEDIATE", deadline);
     for (size_t i = 0; i < n && (code == SQLITE_OK || code == SQLITE_DONE); i++) {
         bind_event(d->insert, &events[i]->e);
         code = sqlite3_step(d->insert);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/json.h"
 #include "base/rng.h"
 #include "base/xxh64.h"
 #include "router/examples.h"
@@ -176,7 +177,7 @@ static json_t *model_json(const training *t, uint64_t data_hash)
              t->n_train, t->n_tuning, t->n_test, hash, (unsigned long long)t->options.seed, t->options.epochs, t->options.rate,
              t->options.l2);
     for (int32_t b = 0; b < t->options.buckets; b++)
-        json_array_append_new(weights, json_integer(t->model.weight[b]));
+        mica_json_add(&weights, json_integer(t->model.weight[b]));
     return json_pack("{s:i, s:s, s:s, s:i, s:i, s:f, s:f, s:f, s:o}", "schema", 1, "name", t->options.name, "trained_on", from,
                      "features", 1, "buckets", (int)t->options.buckets, "scale", t->model.scale, "bias", t->model.bias,
                      "temperature", t->model.temperature, "weights", weights);
@@ -185,7 +186,7 @@ static json_t *model_json(const training *t, uint64_t data_hash)
 /* One line. */
 static mica_status dump(json_t *root, size_t digits, char **text, size_t *length, mica_error *err)
 {
-    char *json = root ? json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(digits)) : NULL;
+    char *json = root ? mica_json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(digits)) : NULL;
     json_decref(root);
     *length = json ? strlen(json) + 1 : 0;
     *text = json ? realloc(json, *length + 1) : NULL;

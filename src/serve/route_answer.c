@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "serve/receipts.h"
 #include "serve/route_mode.h"
 
@@ -22,7 +23,7 @@ typedef struct answer {
 
 static void send_event(answer *a, json_t *event)
 {
-    char *text = event ? json_dumps(event, MICA_JSON_FLAGS) : NULL;
+    char *text = event ? mica_json_dumps(event, MICA_JSON_FLAGS) : NULL;
     if (text) {
         mica_job_send(a->job, "data: ", 6);
         mica_job_send(a->job, text, strlen(text));
@@ -101,7 +102,7 @@ static json_t *x_mica(const mica_run_reply *r)
 
 static json_t *calls_of(const mica_run_reply *r)
 {
-    json_t *calls = r->tool_calls ? json_loads(r->tool_calls, 0, NULL) : NULL;
+    json_t *calls = r->tool_calls ? mica_json_loads(r->tool_calls, 0, NULL) : NULL;
     for (size_t i = 0; i < json_array_size(calls); i++)
         json_object_set_new(json_array_get(calls, i), "index", json_integer((json_int_t)i));
     return calls;
@@ -128,7 +129,7 @@ static void end_stream(answer *a, const mica_run_reply *r)
 
 static void reply_json(answer *a, int status, json_t *o)
 {
-    char *text = o ? json_dumps(o, MICA_JSON_FLAGS) : NULL;
+    char *text = o ? mica_json_dumps(o, MICA_JSON_FLAGS) : NULL;
     mica_job_reply(a->job, status, "application/json", text, text ? strlen(text) : 0);
     free(text);
     json_decref(o);
@@ -140,7 +141,7 @@ static void end_whole(answer *a, const mica_run_reply *r)
         json_pack("{s:s, s:o, s:n}", "role", "assistant", "content",
                   r->length == 0 && r->tool_calls ? json_null() : json_stringn(r->text ? r->text : "", r->length), "refusal");
     if (r->tool_calls)
-        json_object_set_new(message, "tool_calls", json_loads(r->tool_calls, 0, NULL));
+        json_object_set_new(message, "tool_calls", mica_json_loads(r->tool_calls, 0, NULL));
     reply_json(a, 200,
                json_pack("{s:s, s:s, s:I, s:s, s:s, s:[{s:i, s:o, s:n, s:s}], s:o, s:o}", "id", a->id, "object",
                          "chat.completion", "created", (json_int_t)a->created, "model", a->model, "system_fingerprint", "mica",
@@ -148,15 +149,20 @@ static void end_whole(answer *a, const mica_run_reply *r)
                          "x_mica", x_mica(r)));
 }
 
+static const char *last_result(const mica_run_reply *r)
+{
+    const mica_route_outcome *o = &r->outcome;
+    return o->n_attempts > 0 ? o->attempts[o->n_attempts - 1].result : "";
+}
+
 /* The last rung's own status, where it has one that a client can make something of. */
 static int status_of(const mica_run_reply *r)
 {
-    const mica_route_outcome *o = &r->outcome;
-    const char *last = o->n_attempts > 0 ? o->attempts[o->n_attempts - 1].result : "";
+    const char *last = last_result(r);
     int status = 0;
     if (strcmp(last, "timeout") == 0)
         return 504;
-    if (strcmp(last, "no_memory") == 0 || strcmp(last, "breaker_open") == 0)
+    if (strcmp(last, "no_memory") == 0 || strcmp(last, "breaker_open") == 0 || strcmp(last, "hot") == 0)
         return 503;
     if (strcmp(last, "context_full") == 0)
         return 400;
@@ -178,7 +184,8 @@ static void end_failed(answer *a, const mica_run_reply *r, mica_status status, c
     else if (status == MICA_OVER_BUDGET)
         mica_fault_set(&fault, 503, "queue_full", NULL, "%s", err->message);
     else
-        mica_fault_set(&fault, status_of(r), "rungs_failed", NULL, "%s", err->message);
+        mica_fault_set(&fault, status_of(r), strcmp(last_result(r), "hot") == 0 ? "device_too_hot" : "rungs_failed", NULL, "%s",
+                       err->message);
     mica_job_fail(a->job, &fault);
 }
 
@@ -198,7 +205,7 @@ static void end(answer *a, const mica_run_reply *r, mica_status status, const mi
 
 static void read_form(answer *a)
 {
-    json_t *body = json_loadb(a->job->body, a->job->length, 0, NULL);
+    json_t *body = mica_json_loadb(a->job->body, a->job->length, 0, NULL);
     a->stream = json_is_true(json_object_get(body, "stream"));
     a->include_usage = a->stream && json_is_true(json_object_get(json_object_get(body, "stream_options"), "include_usage"));
     json_decref(body);

@@ -129,10 +129,12 @@ static void run(inner *x)
         bool context = fault.code && strcmp(fault.code, "context_length_exceeded") == 0;
         mica_try_fail(x->t, context ? MICA_FAILURE_CONTEXT : MICA_FAILURE_ENGINE, "%s", fault.message);
     }
+    x->t->work_ns = atomic_load(&x->job->started_ns);
+    x->t->lower_rung = atomic_load(&x->server->metrics.lower_rung);
     let_go(x);
 }
 
-bool mica_route_mode_engine(void *user, const mica_local_call *call, mica_try *t)
+static bool run_here(void *user, const mica_local_call *call, mica_try *t)
 {
     inner x = {.server = user, .call = call, .t = t};
     mica_error err;
@@ -149,4 +151,25 @@ bool mica_route_mode_engine(void *user, const mica_local_call *call, mica_try *t
     mica_outbox_close(&x.outbox);
     t->end_ns = mica_now_ns();
     return true;
+}
+
+static bool load_here(void *user, const char *path, mica_engine_load *out)
+{
+    const mica_server *s = user;
+    if (!is_served(s, path))
+        return false;
+    *out = (mica_engine_load){.n_running = atomic_load(&s->metrics.running),
+                              .n_waiting = atomic_load(&s->metrics.queued),
+                              .n_slots = atomic_load(&s->metrics.slots)};
+    return true;
+}
+
+mica_status mica_route_mode_engine(mica_server *s, mica_run_engine *out, mica_error *err)
+{
+    mica_memory_plan plan;
+    mica_status status = mica_batch_plan(s->options.model, &s->options.batch, &plan, err);
+    *out = (mica_run_engine){.run = run_here, .load = load_here, .user = s};
+    if (!status)
+        out->bytes = plan.peak_bytes - plan.fixed_bytes; /* the program itself is there anyway */
+    return status;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/json.h"
 #include "base/mem.h"
 
 #define N_WORKERS 8  /* requests that are carried out at the same time; most of them wait for a server */
@@ -97,6 +98,7 @@ static void *drain(void *user)
 mica_status mica_route_mode_new(mica_server *s, mica_route_mode **out, mica_error *err)
 {
     pthread_condattr_t attributes;
+    mica_run_engine engine;
     mica_route_mode *m = mica_new_array(1, sizeof *m);
     *out = NULL;
     if (!m)
@@ -107,16 +109,19 @@ mica_status mica_route_mode_new(mica_server *s, mica_route_mode **out, mica_erro
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&m->news, &attributes);
     pthread_condattr_destroy(&attributes);
-    mica_runner_set_engine(s->options.runner, mica_route_mode_engine, s);
+    mica_status status = mica_route_mode_engine(s, &engine, err);
+    if (!status)
+        mica_runner_set_engine(s->options.runner, &engine);
     while (m->n_workers < N_WORKERS && pthread_create(&m->workers[m->n_workers], NULL, work, m) == 0)
         m->n_workers++;
     m->drains = m->n_workers == N_WORKERS && s->options.drain && pthread_create(&m->drainer, NULL, drain, m) == 0;
-    *out = m;
-    if (m->n_workers == N_WORKERS && m->drains == s->options.drain)
-        return MICA_OK;
-    mica_route_mode_free(m);
-    *out = NULL;
-    return mica_fail(err, MICA_OUT_OF_MEMORY, "the system refuses another thread");
+    if (!status && (m->n_workers < N_WORKERS || m->drains != s->options.drain))
+        status = mica_fail(err, MICA_OUT_OF_MEMORY, "the system refuses another thread");
+    if (status)
+        mica_route_mode_free(m);
+    else
+        *out = m;
+    return status;
 }
 
 void mica_route_mode_free(mica_route_mode *m)
@@ -148,7 +153,7 @@ void mica_route_mode_free(mica_route_mode *m)
 
 bool mica_route_mode_take(mica_route_mode *m, mica_job *job)
 {
-    json_t *body = json_loadb(job->body, job->length, JSON_REJECT_DUPLICATES, NULL);
+    json_t *body = mica_json_loadb(job->body, job->length, JSON_REJECT_DUPLICATES, NULL);
     const char *model = json_string_value(json_object_get(body, "model"));
     bool served = body && model && strcmp(model, m->server->context.name) == 0;
     json_decref(body);

@@ -40,7 +40,7 @@ const char *mica_route_mode_header(mica_route_mode *m, const char *rung);
 void mica_route_mode_answer(mica_route_mode *m, mica_server *s, mica_job *job);
 
 /* route_engine.c */
-/** Runs a rung in the server's batch, if it is the model that is served: a mica_run_elsewhere. `user` is the server. */
-bool mica_route_mode_engine(void *user, const mica_local_call *call, mica_try *t);
+/** The server's batch as an engine of the runner: it runs the rung whose file is the model that is served. */
+mica_status mica_route_mode_engine(mica_server *s, mica_run_engine *out, mica_error *err);
 
 #endif

@@ -392,9 +392,11 @@ class Local(RoutingTest):
     def test_no_memory_is_the_next_rung(self):
         with Fake(GOOD) as fake:
             made = policy(local("near"), remote("far", fake.url))
-            reply, done = self.ask_json(made, "S", "--memory-budget", 100000)
-            self.assertEqual(self.results(reply), [("near", "no_memory"), ("far", "ok")], done)
-            self.assertIn("budget", reply["attempts"][0]["error"])
+            reply, done = self.ask_json(made, "S", "--memory-budget", 100000, "--log", self.log)
+            self.assertEqual(self.results(reply), [("far", "ok")], done)  # the decision knows it
+            near = self.records()[-1]["decision"]["candidates"][0]
+            self.assertEqual((near["rung"], near["reason"]), ("near", "over_budget"))
+            self.assertIn("over the budget of", near["why"])
 
     def test_a_slow_local_rung_is_the_next_rung(self):
         with Fake(GOOD) as fake:

@@ -37,6 +37,14 @@ class Queue(RoutingTest):
             self.assertIn("0 answered, 0 waiting", again.err)
             self.assertEqual(len(fake.requests), 2)
 
+    def test_explained(self):
+        with Fake(GOOD) as fake:
+            reply, done = self.ask_json(self.queueing(fake.url), "Hello", "--log", self.log, network="down")
+        self.assertEqual((done.code, reply["held"]), (0, 1), done)
+        told = self.run_route("explain", self.log)
+        self.assertIn("outcome: held in the queue as 1 until the network returns", told.out)
+        self.assertNotIn("failed", told.out)
+
     def test_a_server_that_cannot_be_reached_is_no_network(self):
         port = unused_port()
         made = self.queueing(f"http://127.0.0.1:{port}/v1", run={"retries": 0})

@@ -160,6 +160,69 @@ static void test_memory_now(void **state)
     assert_int_equal(reason_of(&d, "big"), MICA_ROUTE_NO_FILE);
 }
 
+/* What was planned from the rung's file counts, and the refusal is the one of mica_budget_check(). */
+static void test_planned_memory(void **state)
+{
+    (void)state;
+    static const char refusal[] = "a context of 4096 needs 2.4 GiB at its peak, over the budget of 2 GiB";
+    mica_route_request r = request_of(MICA_CLASS_UNKNOWN);
+    phone p;
+    mica_route_decision d;
+    phone_make(&p);
+    p.rung[0].memory_bytes = 2500000000;
+    p.rung[0].free_bytes = 600000000;
+    p.state.device.available_bytes = 1000000000;
+    decide(denied, &r, &p.state, &d);
+    assert_string_equal(order_of(&d), "big small"); /* weights are pages of a file */
+    assert_int_equal(d.candidates[0].memory_bytes, 2500000000);
+    p.state.device.available_bytes = 590000000;
+    decide(denied, &r, &p.state, &d);
+    assert_int_equal(reason_of(&d, "big"), MICA_ROUTE_NO_MEMORY_NOW);
+    p.rung[1].resident = MICA_YES;
+    p.rung[1].free_bytes = 20000000; /* that is what unloading it gives back */
+    decide(denied, &r, &p.state, &d);
+    assert_string_equal(order_of(&d), "big small");
+    p.rung[0].memory_bytes = 4500000000; /* more than 0.55 of 8 GB */
+    decide(denied, &r, &p.state, &d);
+    assert_int_equal(reason_of(&d, "big"), MICA_ROUTE_OVER_BUDGET);
+    p.rung[0].memory_bytes = 2500000000;
+    p.rung[0].refusal = refusal;
+    decide(denied, &r, &p.state, &d);
+    assert_int_equal(reason_of(&d, "big"), MICA_ROUTE_OVER_BUDGET);
+    assert_string_equal(d.candidates[0].why, refusal);
+    p.rung[0].resident = MICA_YES; /* it is there already */
+    decide(denied, &r, &p.state, &d);
+    assert_string_equal(order_of(&d), "big small");
+}
+
+/* A secret is found wherever it stands, in texts that are ASCII and in those that are not, and by the rules of Unicode there. */
+static void test_patterns_of_ascii_and_other_texts(void **state)
+{
+    (void)state;
+    static const char policy[] =
+        POLICY("true", ",\"rules\":[{\"name\":\"s\",\"pattern\":\"(?i)\\\\bkey\\\\b\",\"private\":true},"
+                       "{\"name\":\"u\",\"pattern\":\"\\\\x{e9}t\\\\x{e9}\",\"private\":true}]");
+    static const struct {
+        const char *end;
+        bool is_private;
+    } cases[] = {{"a KEY", true},          {"a keyhole", false},          {"\xc3\xa4 key", true}, {"x\xe2\x84\xaa" "ey", true},
+                 {"\xc3\xa9t\xc3\xa9", true}, {"\xff key", true}, {"\xc3\xa4 monkey", false}, {"ete", false}};
+    static char text[60000];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mica_route_request r = request_of(MICA_CLASS_UNKNOWN);
+        phone p;
+        mica_route_decision d;
+        phone_make(&p);
+        memset(text, ' ', sizeof text);
+        r.length = 50000 + i + strlen(cases[i].end);
+        memcpy(text + 50000 + i, cases[i].end, strlen(cases[i].end));
+        r.text = text;
+        decide(policy, &r, &p.state, &d);
+        if (d.is_private != cases[i].is_private)
+            fail_msg("%zu: \"%s\" is private: %d", i, cases[i].end, d.is_private);
+    }
+}
+
 /* ---- What a request asks for ---- */
 
 static void test_limits(void **state)
@@ -420,6 +483,8 @@ int main(void)
         cmocka_unit_test(test_queue_rather_than_a_small_model),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_memory_now),
+        cmocka_unit_test(test_planned_memory),
+        cmocka_unit_test(test_patterns_of_ascii_and_other_texts),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_abilities),
         cmocka_unit_test(test_states),

@@ -70,6 +70,30 @@ static void test_record(void **state)
     mica_route_policy_release(policy);
 }
 
+/* A request that waits has not failed. */
+static void test_held_in_words(void **state)
+{
+    (void)state;
+    char *words;
+    size_t n;
+    mica_route_policy *policy = policy_of(POLICY("true", ""));
+    mica_route_outcome o = mica_route_outcome_default();
+    o.held = 7;
+    char *line = line_of(policy, "abc", MICA_CLASS_NARROW, &o);
+    assert_int_equal(mica_route_explain(line, strlen(line), &words, &n, &err), MICA_OK);
+    assert_non_null(strstr(words, "outcome: held in the queue as 7 until the network returns"));
+    assert_null(strstr(words, "failed"));
+    mica_free(words);
+    mica_free(line);
+    o.held = 0;
+    line = line_of(policy, "abc", MICA_CLASS_NARROW, &o);
+    assert_int_equal(mica_route_explain(line, strlen(line), &words, &n, &err), MICA_OK);
+    assert_non_null(strstr(words, "outcome: failed"));
+    mica_free(words);
+    mica_free(line);
+    mica_route_policy_release(policy);
+}
+
 static void test_what_is_no_record(void **state)
 {
     (void)state;
@@ -381,6 +405,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_record),
+        cmocka_unit_test(test_held_in_words),
         cmocka_unit_test(test_what_is_no_record),
         cmocka_unit_test(test_texts_that_are_no_utf8),
         cmocka_unit_test(test_log),

@@ -128,6 +128,81 @@ static void test_what_does_not_fit_alone(void **state)
     mica_local_free(l);
 }
 
+/* ---- Weighing ---- */
+
+static mica_local *new_local(int64_t budget)
+{
+    mica_local *l;
+    assert_int_equal(mica_local_new(NULL, NULL, budget, 1, &l, &err), MICA_OK);
+    return l;
+}
+
+/* As mica_budget_check() says it, with its sentence. */
+static void test_weight(void **state)
+{
+    (void)state;
+    mica_rung_weight w;
+    mica_budget b;
+    mica_session_options o = mica_session_options_default();
+    o.n_ctx = 128;
+    o.n_threads = 1;
+    o.full_policy = MICA_FULL_STOP;
+    assert_int_equal(mica_budget_check(copies[0], &o, &b, &err), MICA_OK);
+    mica_local *l = new_local(1 << 30);
+    mica_local_weigh(l, copies[0], 128, &w);
+    assert_string_equal(w.refusal, "");
+    assert_true(llabs(w.peak_bytes - b.plan.peak_bytes) < 4 << 20); /* the process itself grows meanwhile */
+    assert_int_equal(w.free_bytes, b.plan.kv_bytes + b.plan.workspace_bytes);
+    mica_local_weigh(l, "/nowhere/model.gguf", 128, &w);
+    assert_int_equal(w.peak_bytes, -1);
+    assert_string_equal(w.refusal, "");
+    mica_local_free(l);
+    l = new_local(1 << 20);
+    mica_local_weigh(l, copies[0], 128, &w);
+    assert_non_null(strstr(w.refusal, "a context of 128 needs"));
+    assert_non_null(strstr(w.refusal, "over the budget of"));
+    mica_local_free(l);
+}
+
+/* What another engine has loaded leaves less, for the decision and for loading; what can be unloaded does not. */
+static void test_what_others_have(void **state)
+{
+    (void)state;
+    mica_rung_weight before, after;
+    mica_local *l = new_local(1 << 30);
+    mica_local_weigh(l, copies[0], 128, &before);
+    assert_int_equal(ask_of(l, copies[1]), MICA_FAILURE_NONE);
+    mica_local_weigh(l, copies[0], 128, &after);
+    assert_true(llabs(after.peak_bytes - before.peak_bytes) < 2 << 20);
+    mica_local_free(l);
+    l = new_local(before.peak_bytes + (64 << 20));
+    mica_local_weigh(l, copies[0], 128, &after);
+    assert_string_equal(after.refusal, "");
+    mica_local_free(l);
+    l = new_local(before.peak_bytes + (64 << 20));
+    mica_local_reserve(l, 65 << 20);
+    mica_local_weigh(l, copies[0], 128, &after);
+    assert_non_null(strstr(after.refusal, "over the budget of"));
+    mica_local_free(l);
+    l = new_local(64 << 20);
+    mica_local_reserve(l, (64 << 20) - rung_bytes() + 1);
+    assert_int_equal(ask_of(l, copies[0]), MICA_FAILURE_NO_MEMORY);
+    mica_local_free(l);
+}
+
+static void test_governor(void **state)
+{
+    (void)state;
+    static const char policy[] = "{\"version\":1,\"objective\":\"sustained\"}";
+    mica_local *l = new_local(1 << 30);
+    assert_int_equal(mica_local_govern(l, "{\"version\":1,\"objective\":\"fast\"}", NULL, &err), MICA_INVALID_ARGUMENT);
+    mica_local_free(l);
+    l = new_local(1 << 30);
+    assert_int_equal(mica_local_govern(l, policy, NULL, &err), MICA_OK);
+    assert_int_equal(ask_of(l, copies[0]), MICA_FAILURE_NONE); /* the same text */
+    mica_local_free(l);
+}
+
 static bool at_once(void *user)
 {
     (void)user;
@@ -222,6 +297,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_the_longest_unused_goes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_does_not_fit_alone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_weight, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_others_have, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_governor, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_stopped, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_busy, set_up, tear_down),
     };

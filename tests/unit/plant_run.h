@@ -97,8 +97,8 @@ static inline void plant_sense(plant *p, unsigned without, mica_control_input *i
 }
 
 /* `told` may be NULL: gets every decision that changed something. */
-static inline plant_result plant_governed(const plant_set *s, double ambient, const mica_policy *policy, unsigned without,
-                                          void (*told)(const plant *p, const mica_control *c))
+static inline plant_result plant_governed_for(double seconds, const plant_set *s, double ambient, const mica_policy *policy,
+                                              unsigned without, void (*told)(const plant *p, const mica_control *c))
 {
     plant p;
     mica_control c;
@@ -110,7 +110,7 @@ static inline plant_result plant_governed(const plant_set *s, double ambient, co
     mica_control_init(&c, policy, s->n_fast, without & NO_SLOW ? 0 : s->n_slow, 0);
     plant_sense(&p, without, &in);
     mica_control_step(&c, &in, &out);
-    while (p.now_s < PLANT_RUN_S) {
+    while (p.now_s < seconds) {
         double before = p.now_s;
         bool stay = without & NO_THREADS;
         busy +=
@@ -135,6 +135,12 @@ static inline plant_result plant_governed(const plant_set *s, double ambient, co
     }
     r.changes = c.changes;
     return r;
+}
+
+static inline plant_result plant_governed(const plant_set *s, double ambient, const mica_policy *policy, unsigned without,
+                                          void (*told)(const plant *p, const mica_control *c))
+{
+    return plant_governed_for(PLANT_RUN_S, s, ambient, policy, without, told);
 }
 
 /* ---- the best of what knows everything ---- */
@@ -177,6 +183,42 @@ static inline double plant_oracle(const plant_set *s, double ambient)
                 best = fmax(best, plant_thermostat(s, ambient, l[a], l[b]).tokens);
         }
     }
+    return best;
+}
+
+/* ---- what it costs to see what throttling leaves ---- */
+
+/* Fast cores `first` until the step has come and is 40 s old; `cool` cores with a pause after each token until the machine lets
+ * go; then a thermostat between `high` and `low` below the limit, and `first` while it is cool. 0: the step never came. */
+static inline double plant_seen(const plant_set *s, double ambient, int first, int cool, double pause_s, int high, int low)
+{
+    plant p;
+    double tokens = 0, since = -1;
+    bool released = false, hot = false;
+    plant_init(&p, s, ambient);
+    while (p.now_s < PLANT_RUN_S) {
+        double limit = p.case_c - s->trip_c;
+        since = since < 0 && p.latched ? p.now_s : since;
+        released = released || (since >= 0 && !p.latched);
+        bool cooling = since >= 0 && !released && p.now_s - since >= 40;
+        hot = limit > (hot ? -0.6 : -0.4);
+        int n = cooling ? cool : !released || limit < -0.8 ? first : hot ? low : high;
+        plant_token(&p, n, 0, cooling ? pause_s : 0);
+        tokens++;
+    }
+    return since < 0 ? 0 : tokens;
+}
+
+/* The best of these: what somebody gets at most who lets the step come to see it, and knows everything from then on. */
+static inline double plant_best_seen(const plant_set *s, double ambient)
+{
+    double best = 0;
+    for (int first = 2; first <= s->n_fast; first++)
+        for (int cool = 1; cool <= s->n_fast; cool++)
+            for (int pause = 0; pause < 3; pause++)
+                for (int high = 2; high <= 4; high++)
+                    for (int low = 1; low < high; low++)
+                        best = fmax(best, plant_seen(s, ambient, first, cool, 0.1 * pause, high, low));
     return best;
 }
 

@@ -302,31 +302,33 @@ static void test_fits(void **state)
 }
 
 /* What throttling leaves is not known before it is seen. Here it is 63 % of the rate, more than what staying below the limit
- * gives, and the governor, which expects less, stays below it. */
+ * gives, and the governor sees that late: docs/governor.md has the argument why it cannot know. */
 static bool is_misjudged(const plant_set *s, double ambient)
 {
     return strcmp(s->name, "iphone17pro-ane") == 0 && ambient == 30;
 }
 
-/* The requirement: 15 % more than all cores at full speed where that throttles, or else nearly all that is possible; never less
- * than the best fixed number of cores minus 3 %; few changes. Says whether it was 15 %. */
+/* The requirement: never less than the best fixed number of cores minus 3 %; 15 % more than all cores at full speed, or nearly
+ * all that is possible; few changes. Says whether it was 15 %. */
 static bool check_plant(const plant_set *s, double ambient)
 {
     mica_policy policy = usual(MICA_OBJECTIVE_SUSTAINED);
     plant_result all = plant_fixed(s, ambient, (mica_level){s->n_fast, s->n_slow});
     plant_result r = plant_governed(s, ambient, &policy, 0, NULL);
-    double fixed = plant_best_fixed(s, ambient, NULL), least = is_misjudged(s, ambient) ? 0.85 : 0.97;
+    double fixed = plant_best_fixed(s, ambient, NULL), least = is_misjudged(s, ambient) ? 0.93 : 0.97;
+    double oracle = all.throttled_s < 60 ? fixed : plant_oracle(s, ambient), part = is_misjudged(s, ambient) ? 0.93 : 0.95;
+    print_message("%-20s %2.0f C: all %6.0f, best fixed %6.0f, oracle %6.0f, governor %6.0f: %+5.1f %% over all, %+5.1f %% over "
+                  "fixed, %5.1f %% of oracle, %2d changes\n",
+                  s->name, ambient, all.tokens, fixed, oracle, r.tokens, 100 * (r.tokens / all.tokens - 1),
+                  100 * (r.tokens / fixed - 1), 100 * r.tokens / oracle, (int)r.changes);
     if (r.tokens < least * fixed)
         fail_msg("%s at %.0f C: %.0f tokens, %.0f with the best fixed cores", s->name, ambient, r.tokens, fixed);
     if (r.changes > 20)
         fail_msg("%s at %.0f C: %d changes", s->name, ambient, (int)r.changes);
-    if (all.throttled_s < 60 || r.tokens >= 1.15 * all.tokens)
-        return all.throttled_s >= 60;
-    double oracle = plant_oracle(s, ambient);
-    if (oracle >= 1.15 * all.tokens && r.tokens < 0.95 * oracle)
+    if (r.tokens < 1.15 * all.tokens && r.tokens < part * oracle)
         fail_msg("%s at %.0f C: %.0f tokens, %.0f with all cores, and %.0f are possible", s->name, ambient, r.tokens,
                  all.tokens, oracle);
-    return false;
+    return r.tokens >= 1.15 * all.tokens;
 }
 
 static void test_plants(void **state)
@@ -339,7 +341,34 @@ static void test_plants(void **state)
             much += check_plant(&s, ambient);
     }
     print_message("15 %% or more in %d cases\n", much);
-    assert_true(much >= 4);
+    assert_true(much >= 6);
+}
+
+static plant_set named(const char *name)
+{
+    int i = 0;
+    while (strcmp(plant_sets[i].name, name) != 0)
+        i++;
+    return plant_fit(&plant_sets[i]);
+}
+
+/* Throttling that leaves more than the limit allows is let be once it was seen; one that leaves less is left again, for good. */
+static void test_what_is_seen_is_known(void **state)
+{
+    (void)state;
+    mica_policy policy = usual(MICA_OBJECTIVE_SUSTAINED), never = policy;
+    never.explore_s = 86400;
+    plant_set more = named("iphone17pro-ane"), less = named("iphone17pro-mlx");
+    plant_result sees = plant_governed(&more, 30, &policy, 0, NULL), keeps = plant_governed(&more, 30, &never, 0, NULL);
+    assert_true(keeps.throttled_s <= 0 && sees.throttled_s > 30);
+    assert_true(sees.tokens > 1.05 * keeps.tokens);
+    sees = plant_governed_for(1800, &more, 30, &policy, 0, NULL);
+    keeps = plant_governed_for(1800, &more, 30, &never, 0, NULL);
+    assert_true(sees.tokens > 1.1 * keeps.tokens);
+    sees = plant_governed_for(1800, &less, 25, &policy, 0, NULL);
+    keeps = plant_governed_for(1800, &less, 25, &never, 0, NULL);
+    assert_true(sees.throttled_s > 100 && sees.throttled_s < 500);
+    assert_true(sees.tokens > 0.93 * keeps.tokens);
 }
 
 static double now_s(void)
@@ -372,7 +401,7 @@ int main(void)
         cmocka_unit_test(test_objectives), cmocka_unit_test(test_battery),   cmocka_unit_test(test_status),
         cmocka_unit_test(test_floor),      cmocka_unit_test(test_rate_only), cmocka_unit_test(test_deterministic),
         cmocka_unit_test(test_any_input),  cmocka_unit_test(test_fits),      cmocka_unit_test(test_plants),
-        cmocka_unit_test(test_speed),
+        cmocka_unit_test(test_what_is_seen_is_known), cmocka_unit_test(test_speed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static mica_status write_pattern(const char *path, size_t n, size_t step, mica_e
     uint8_t *data = malloc(n + 1);
     for (size_t i = 0; i < n; i++)
         data[i] = pattern(i);
-    mica_status status = mica_newfile_open(path, &f, err);
+    mica_status status = mica_newfile_open(path, MICA_NEWFILE_PRIVATE, &f, err);
     for (size_t i = 0; i < n && !status; i += step)
         status = mica_newfile_write(&f, data + i, n - i < step ? n - i : step, err);
     if (!status)
@@ -62,7 +62,7 @@ static void test_discard(void **state)
     mica_newfile file;
     mica_error err;
     assert_int_equal(write_pattern(f->file, 10, 10, &err), MICA_OK);
-    assert_int_equal(mica_newfile_open(f->file, &file, &err), MICA_OK);
+    assert_int_equal(mica_newfile_open(f->file, MICA_NEWFILE_PRIVATE, &file, &err), MICA_OK);
     assert_int_equal(mica_newfile_write(&file, "x", 1, &err), MICA_OK);
     assert_int_equal(folder_count(f, false), 2);
     mica_newfile_discard(&file);
@@ -164,6 +164,39 @@ static void test_full_disk(void **state)
     check_pattern(f->file, 300000);
 }
 
+/* What another process writes at the moment is no rest of a dead one. */
+static void test_two_writers(void **state)
+{
+    folder *f = *state;
+    mica_newfile other;
+    mica_error err;
+    assert_int_equal(mica_newfile_open(f->file, MICA_NEWFILE_SHARED, &other, &err), MICA_OK);
+    assert_int_equal(mica_newfile_write(&other, "x", 1, &err), MICA_OK);
+    assert_int_equal(write_pattern(f->file, 20, 10, &err), MICA_OK);
+    check_pattern(f->file, 20);
+    assert_int_equal(mica_newfile_commit(&other, &err), MICA_OK);
+    mica_newfile_discard(&other);
+    assert_int_equal(folder_count(f, false), 1);
+}
+
+/* A file for others has what the umask leaves, and keeps what it had. */
+static void test_permissions(void **state)
+{
+    folder *f = *state;
+    mica_error err;
+    struct stat st;
+    mode_t before = umask(027);
+    mica_status status = mica_newfile_put(f->file, MICA_NEWFILE_SHARED, "x", 1, &err);
+    umask(before);
+    assert_int_equal(status, MICA_OK);
+    assert_int_equal(stat(f->file, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0640);
+    assert_int_equal(chmod(f->file, 0604), 0);
+    assert_int_equal(mica_newfile_put(f->file, MICA_NEWFILE_SHARED, "y", 1, &err), MICA_OK);
+    assert_int_equal(stat(f->file, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0604);
+}
+
 static void test_killed(void **state)
 {
     folder *f = *state;
@@ -174,6 +207,9 @@ static void test_killed(void **state)
     assert_int_equal(WTERMSIG(how), SIGXFSZ);
     check_pattern(f->file, 10);
     assert_int_equal(folder_count(f, false), 2); /* what the dead process left behind */
+    assert_int_equal(write_pattern(f->file, 20, 10, &err), MICA_OK);
+    check_pattern(f->file, 20);
+    assert_int_equal(folder_count(f, false), 1); /* is taken away */
 }
 
 static int setup(void **state)
@@ -195,7 +231,8 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {TEST(test_content), TEST(test_discard),   TEST(test_links),     TEST(test_refused),
-                                       TEST(test_killed),  TEST(test_full_disk), TEST(test_bare_name)};
+                                       TEST(test_killed),  TEST(test_full_disk), TEST(test_bare_name),
+                                       TEST(test_two_writers), TEST(test_permissions)};
 #undef TEST
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
