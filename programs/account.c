@@ -1,11 +1,13 @@
 #include "account.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/append.h"
+#include "base/json.h"
+#include "load.h"
 #include "share.h"
 #ifdef MICA_HAVE_ROUTER
 #include "mica/mica_telemetry.h"
@@ -30,6 +32,7 @@ int mica_account_open_telemetry(const mica_opts *o, mica_telemetry **out)
     t.headers = getenv("OTEL_EXPORTER_OTLP_HEADERS");
     t.service = getenv("OTEL_SERVICE_NAME");
     t.text = o->telemetry_text;
+    t.max_bytes = o->telemetry_size;
     return mica_telemetry_new(&t, out, &err) ? mica_load_failed(&err) : CODE_OK;
 }
 
@@ -126,22 +129,15 @@ json_t *mica_account_receipt(const mica_account *a)
     char *text;
     if (!a->receipt || mica_receipt_json(a->receipt, &text, NULL))
         return NULL;
-    json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    json_t *object = mica_json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     mica_free(text);
     return object;
 }
 
-/* A line at the end of the file: one write, so that several processes may share it. */
 static int append_line(const char *path, const char *text)
 {
-    FILE *out = fopen(path, "ab");
-    bool good = out && fprintf(out, "%s\n", text) > 0;
-    int reason = errno;
-    if (out && fclose(out) != 0) {
-        reason = errno;
-        good = false;
-    }
-    return good ? CODE_OK : mica_term_error("cannot write the receipt to %s: %s", path, strerror(reason));
+    mica_error err;
+    return mica_append_line(path, "the file of receipts", text, strlen(text), &err) ? mica_load_failed(&err) : CODE_OK;
 }
 
 static int write_receipt(const mica_account *a, const mica_reply *r, const char *text)

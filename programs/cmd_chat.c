@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "account.h"
+#include "base/json.h"
+#include "base/newfile.h"
 #include "commands.h"
 #include "guard.h"
 #include "interrupt.h"
@@ -72,15 +74,17 @@ static int save(const chat *c, const char *path)
 {
     if (!*path)
         return mica_term_error("/save wants a file name");
-    FILE *out = fopen(path, "wb");
-    if (!out)
-        return mica_term_error("cannot write %s: %s", path, strerror(errno));
+    mica_error err;
     json_t *all = json_pack("{s:O}", "messages", c->messages);
-    bool written = all && json_dumpf(all, out, JSON_INDENT(1)) == 0 && putc('\n', out) != EOF;
+    char *text = all ? mica_json_dumps(all, JSON_INDENT(1)) : NULL;
+    size_t length = text ? strlen(text) : 0;
     json_decref(all);
-    if (fclose(out) != 0 || !written)
-        return mica_term_error("cannot write %s: %s", path, strerror(errno));
-    return CODE_OK;
+    if (!text)
+        return mica_term_error("not enough memory to save the conversation");
+    text[length] = '\n'; /* instead of its end */
+    mica_status status = mica_newfile_put(path, MICA_NEWFILE_SHARED, text, length + 1, &err);
+    free(text);
+    return status ? mica_load_failed(&err) : CODE_OK;
 }
 
 static bool is_conversation(const json_t *messages)
@@ -103,7 +107,7 @@ static int load(chat *c, const char *path)
     int code = mica_load_file(path, &text, &length);
     if (code != CODE_OK)
         return code;
-    json_t *all = json_loadb(text, length, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &err);
+    json_t *all = mica_json_loadb(text, length, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &err);
     json_t *messages = json_object_get(all, "messages");
     if (!all)
         code = mica_term_error("%s is not JSON: %s at line %d, column %d", path, err.text, err.line, err.column);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "base/json.h"
 #include "eval_score.h"
 #include "interrupt.h"
 #include "task_file.h"
@@ -55,7 +56,7 @@ static int run_set(eval *e, const char *text, size_t length)
         if (mica_interrupt_count() > 0)
             code = CODE_INTERRUPTED;
         else if (n > 0) {
-            json_t *item = json_loadb(text, n, 0, &reason);
+            json_t *item = mica_json_loadb(text, n, 0, &reason);
             code = item ? run_item(e, item, line)
                         : mica_term_error("%s: line %zu is not JSON: column %d: %s", e->path, line, reason.column, reason.text);
             json_decref(item);

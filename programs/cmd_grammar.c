@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "commands.h"
 #include "constrain.h"
 #include "constraint/automaton_impl.h" /* for its size */
@@ -34,7 +35,7 @@ static void print_prefix(const char *text, size_t length, size_t good)
         from++;
     printf("no match: %s after %zu of %zu bytes: ", good == length ? "the text ends too early," : "cannot go on", good, length);
     json_t *shown = mica_json_text(text + from, good - from);
-    char *quoted = shown ? json_dumps(shown, JSON_ENCODE_ANY) : NULL;
+    char *quoted = shown ? mica_json_dumps(shown, JSON_ENCODE_ANY) : NULL;
     printf("%s%s\n", from > 0 ? "..." : "", quoted ? quoted : "");
     free(quoted);
     json_decref(shown);

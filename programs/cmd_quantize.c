@@ -8,6 +8,7 @@
 #include "convert/quantize.h"
 #include "interrupt.h"
 #include "load.h"
+#include "making.h"
 
 #define MB(bytes) ((double)(bytes) / 1e6)
 
@@ -31,25 +32,6 @@ static int read_overrides(const mica_opts *o, mica_quantize_override *overrides,
     for (size_t i = 0; i < o->tensor_types.n && code == CODE_OK; i++)
         code = read_override(o->tensor_types.item[i], &overrides[i], &patterns[i]);
     return code;
-}
-
-static int count_threads(const mica_opts *o, int *n)
-{
-    mica_thread_plan plan;
-    mica_error err;
-    *n = (int)o->threads;
-    if (*n > 0)
-        return CODE_OK;
-    if (mica_thread_plan_all(o->sysroot, &plan, &err)) /* nobody waits for the machine otherwise */
-        return mica_load_failed(&err);
-    *n = plan.n_threads;
-    return CODE_OK;
-}
-
-static bool on_progress(void *user, double done)
-{
-    mica_bar_show(user, done);
-    return mica_interrupt_count() > 0;
 }
 
 static void warn(const mica_quantize_result *r, bool weighted)
@@ -91,7 +73,7 @@ static int quantize(const mica_opts *o, mica_quantize_options *options)
     mica_bar bar = {.what = "quantising"};
     if (mica_gguf_open(o->args[0], &in, &err))
         return mica_load_failed(&err);
-    options->on_progress = on_progress;
+    options->on_progress = mica_making_progress;
     options->user = &bar;
     mica_interrupt_catch();
     int64_t start = mica_now_ns();
@@ -116,7 +98,7 @@ int mica_cmd_quantize(const mica_opts *o)
     if (code == CODE_OK)
         code = read_overrides(o, overrides, patterns);
     if (code == CODE_OK)
-        code = count_threads(o, &options.n_threads);
+        code = mica_making_threads(o, &options.n_threads);
     if (code == CODE_OK && o->imatrix && mica_imatrix_read(o->imatrix, &imatrix, &err))
         code = mica_load_failed(&err);
     options.imatrix = imatrix;

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "bench/report.h"
+#include "base/newfile.h"
 #include "commands.h"
 #include "load.h"
 #include "prices.h"
@@ -41,10 +42,8 @@ static int add_run(void *user, mica_record *run, const char *id, const char *why
 
 /* ---- Output ---- */
 
-static int write_out(const char *path, const mica_buf *text)
+static int write_stream(const char *path, const mica_buf *text)
 {
-    if (!path || strcmp(path, "-") == 0)
-        return mica_term_write(text->data, text->length) ? CODE_OK : CODE_FAILED; /* mica_term_finish() says why */
     FILE *f = fopen(path, "wb");
     bool written = f && fwrite(text->data, 1, text->length, f) == text->length;
     int error = errno;
@@ -53,6 +52,17 @@ static int write_out(const char *path, const mica_buf *text)
         error = errno;
     }
     return written ? CODE_OK : mica_term_error("%s cannot be written: %s", path, strerror(error));
+}
+
+static int write_out(const char *path, const mica_buf *text)
+{
+    if (!path || strcmp(path, "-") == 0)
+        return mica_term_write(text->data, text->length) ? CODE_OK : CODE_FAILED; /* mica_term_finish() says why */
+    mica_error err;
+    struct stat st;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) /* a pipe, a device: nothing to keep */
+        return write_stream(path, text);
+    return mica_newfile_put(path, MICA_NEWFILE_SHARED, text->data, text->length, &err) ? mica_load_failed(&err) : CODE_OK;
 }
 
 /* The report must not take the place of what it is made from. */

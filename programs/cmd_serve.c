@@ -1,10 +1,8 @@
-/* cmd_serve.c - mica serve: options, the model, the server, and what happens when the model's file is truncated underneath. */
-#include <signal.h>
+/* cmd_serve.c - mica serve: options, the model, the server. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "account.h"
 #include "commands.h"
@@ -15,33 +13,6 @@
 #include "route.h"
 #endif
 #include "serve/server.h"
-
-/* ---- A model file that shrinks ---- */
-
-/* A signal handler sees nothing but globals, and may format nothing: the whole line is made before. */
-static char lost_file[4300];
-static size_t lost_file_bytes;
-
-/* The weights are read from the mapped file; a page that the file no longer has is a SIGBUS in whichever thread touches it. */
-static void on_bus_error(int number)
-{
-    (void)number;
-    if (write(STDERR_FILENO, lost_file, lost_file_bytes) < 0)
-        _exit(CODE_FAILED); /* nobody to tell */
-    _exit(CODE_FAILED);
-}
-
-static void watch_file(const char *path)
-{
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    int n = snprintf(lost_file, sizeof lost_file,
-                     "mica: the model's file %s was truncated or cannot be read any more; the server ends\n", path);
-    lost_file_bytes = n < 0 ? 0 : (size_t)n < sizeof lost_file ? (size_t)n : sizeof lost_file - 1;
-    action.sa_handler = on_bus_error;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGBUS, &action, NULL);
-}
 
 /* ---- Options ---- */
 
@@ -200,7 +171,6 @@ int mica_cmd_serve(const mica_opts *o)
         options.on_log = on_log;
         options.on_settled = on_settled;
         raise_file_limit(o->connections);
-        watch_file(path);
         code = serve(&options);
     }
 #ifdef MICA_HAVE_ROUTER

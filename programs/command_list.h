@@ -102,6 +102,10 @@ OPS("quantize", ON_QUANTIZE, mica_cmd_quantize, 3, 3, "IN OUT TYPE [--imatrix FI
     "Write a model file in another format.",
     "TYPE is a format, like Q8_0 or F16, or a mix of some, like Q4_K_M. OUT appears when it is complete; memory stays small whatever the model's size. "
     "docs/models.md compares the types.")
+OPS("convert", ON_CONVERT, mica_cmd_convert, 2, 2, "FOLDER OUT [--type TYPE] [OPTION]...", "Make a model file from a Hugging Face folder.",
+    "FOLDER has config.json, tokenizer.json and the weights as safetensors, in one file or in parts. OUT is a GGUF file, which appears when it is "
+    "complete; memory stays small whatever the model's size. What the engine would compute differently is refused. docs/models.md has the "
+    "architectures.")
 OPS("imatrix", ON_IMATRIX, mica_cmd_imatrix, 0, 0, "[-m FILE] -f TEXT --out FILE [OPTION]...", "Find out which weights matter, for mica quantize.",
     "Reads a text through the model and keeps the mean square of each input of its matrices. The text should be like what the model will read.")
 OPS("compare-quants", ON_COMPARE_QUANTS, mica_cmd_compare_quants, 2, 16, "FILE FILE... -f TEXT [OPTION]...",

@@ -34,6 +34,7 @@ int mica_cmd_cost(const mica_opts *o);
 int mica_cmd_roofline(const mica_opts *o);
 int mica_cmd_analyze(const mica_opts *o);
 int mica_cmd_quantize(const mica_opts *o);
+int mica_cmd_convert(const mica_opts *o);
 int mica_cmd_imatrix(const mica_opts *o);
 int mica_cmd_compare_quants(const mica_opts *o);
 
@@ -51,10 +52,10 @@ const mica_command *mica_command_at(size_t i);
 /** NULL if unknown. */
 const mica_command *mica_command_find(const char *name);
 
-/* doc.c: all from the tables; to standard output. */
+/* doc.c and completion.c: all from the tables; to standard output. */
 void mica_doc_overview(void);
 void mica_doc_command(const mica_command *command);
 void mica_doc_man(void);
-void mica_doc_completion(void);
+void mica_doc_completion(const char *shell); /* "bash", "zsh" or "fish" */
 
 #endif

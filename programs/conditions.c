@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json.h"
+#include "base/newfile.h"
 #include "share.h"
 #include "term.h"
 
@@ -65,12 +67,9 @@ static json_t *answers_before(const char *path)
 
 static void keep_answers(const char *path, const json_t *answers)
 {
-    char *text = json_dumps(answers, JSON_INDENT(2) | JSON_SORT_KEYS);
-    FILE *file = text && *path ? fopen(path, "w") : NULL;
-    if (file) {
-        fprintf(file, "%s\n", text);
-        fclose(file);
-    }
+    char *text = mica_json_dumps(answers, JSON_INDENT(2) | JSON_SORT_KEYS);
+    if (text && *path)
+        (void)mica_newfile_put(path, MICA_NEWFILE_PRIVATE, text, strlen(text), NULL);
     free(text);
 }
 

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
+
 bool mica_constrain_asked(const mica_opts *o) { return o->schema || o->any_json || o->grammar || o->regex || o->choice.n > 0; }
 
 int mica_constrain_check(const mica_opts *o)
@@ -31,7 +33,7 @@ static int choices_text(const mica_opt_list *list, char **text, size_t *length)
         }
         json_array_append_new(array, item);
     }
-    *text = json_dumps(array, JSON_COMPACT);
+    *text = mica_json_dumps(array, JSON_COMPACT);
     json_decref(array);
     if (!*text)
         return mica_term_error("not enough memory for --choice");

@@ -1,4 +1,4 @@
-/* doc.c - help, man page and completion, all from the tables of commands and options. */
+/* doc.c - help and man page, from the tables of commands and options; completion.c has the completions. */
 #include <stdio.h>
 #include <string.h>
 
@@ -67,7 +67,7 @@ void mica_doc_overview(void)
 {
     puts("Usage: mica COMMAND [OPTION]...\n\nRuns small language models on the CPU.\n\nCommands:");
     for (size_t i = 0; i < mica_command_count(); i++)
-        printf("  %-14s%s\n", mica_command_at(i)->name, mica_command_at(i)->summary);
+        printf("  %-16s%s\n", mica_command_at(i)->name, mica_command_at(i)->summary);
     puts("\nmica help COMMAND shows a command's options; mica --version the version, the version of the arithmetic and the\n"
          "kernels.");
 }
@@ -136,29 +136,4 @@ void mica_doc_man(void)
          "$XDG_CACHE_HOME/mica/models, or ~/.cache/mica/models.\n.TP\nXDG_DATA_HOME\n"
          "The folder of a user's tasks is mica/tasks in it, and mica/device.json what was measured here; without it, in ~/.local/share.\n"
          ".TP\nOTEL_EXPORTER_OTLP_HEADERS, OTEL_SERVICE_NAME\nWith \\-\\-telemetry and a receiver's address: further headers, NAME=VALUE,..., and the service's name.");
-}
-
-/* ---- Completion ---- */
-
-static void print_words(uint64_t bit)
-{
-    for (size_t i = 0; i < mica_opt_count(); i++)
-        if (mica_opt_at(i)->commands & bit)
-            printf(" --%s", mica_opt_at(i)->name);
-}
-
-void mica_doc_completion(void)
-{
-    puts("# bash completion for mica\n_mica()\n{\n    local word=${COMP_WORDS[COMP_CWORD]} words=");
-    puts("    if [ \"$COMP_CWORD\" -eq 1 ]; then");
-    fputs("        words=\"--version --help", stdout);
-    for (size_t i = 0; i < mica_command_count(); i++)
-        printf(" %s", mica_command_at(i)->name);
-    puts("\"\n    else\n        case ${COMP_WORDS[1]} in");
-    for (size_t i = 0; i < mica_command_count(); i++) {
-        printf("        %s) words=\"", mica_command_at(i)->name);
-        print_words(mica_command_at(i)->bit);
-        puts("\" ;;");
-    }
-    puts("        esac\n    fi\n    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n}\ncomplete -o default -F _mica mica");
 }

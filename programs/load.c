@@ -22,8 +22,11 @@ static int read_stream(FILE *in, const char *name, char **data, size_t *length)
     mica_buf buf;
     char block[65536];
     mica_buf_init(&buf, MAX_FILE);
-    for (size_t n; (n = fread(block, 1, sizeof block, in)) > 0;)
-        mica_buf_append(&buf, block, n);
+    do { /* an interrupted read of a file goes on; one of standard input ends, as Ctrl-C wants it */
+        clearerr(in);
+        for (size_t n; (n = fread(block, 1, sizeof block, in)) > 0;)
+            mica_buf_append(&buf, block, n);
+    } while (ferror(in) && errno == EINTR && in != stdin);
     int reason = errno;
     *data = NULL;
     if (ferror(in)) {

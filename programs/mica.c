@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "handover.h"
 #include "kern/kern.h"
+#include "lost.h"
 #include "mica/mica.h"
 #include "term.h"
 
@@ -24,7 +25,7 @@
 
 static const mica_command commands[] = {
 #include "command_list.h"
-    {"help", ON_HELP, NULL, false, 0, 1, "[COMMAND] [--man | --completion]", "Show the commands, or one command's options.", ""},
+    {"help", ON_HELP, NULL, false, 0, 1, "[COMMAND] [--man | --completion [--shell NAME]]", "Show the commands, or one command's options.", ""},
 };
 
 size_t mica_command_count(void) { return sizeof commands / sizeof *commands; }
@@ -56,7 +57,7 @@ static int show_help(const mica_opts *o)
     if (o->man)
         mica_doc_man();
     else if (o->completion)
-        mica_doc_completion();
+        mica_doc_completion(o->shell);
     else if (topic)
         mica_doc_command(topic);
     else
@@ -96,6 +97,9 @@ int main(int argc, char **argv)
 {
     int code;
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error with a message and an exit code */
+    signal(SIGXFSZ, SIG_IGN); /* so is a file that may not grow */
+    mica_lost_catch();
+    mica_json_watch();
     setlocale(LC_CTYPE, "");  /* for line editing; numbers stay in the C locale */
     if (argc < 2) {
         code = mica_term_usage("a command is missing (see mica help)");

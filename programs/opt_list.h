@@ -120,7 +120,7 @@ OPT("cpus", 0, TEXT, cpus, 1, 0, ON_ENGINE | ON_SERVE, "LIST", "CPUs to bind the
 OPT("sysroot", 0, TEXT, sysroot, 1, 0, ON_ENGINE | ON_ROUTE | ON_PROBE | ON_THREADS | ON_KV | ON_SERVE | ON_MEASURE | ON_CAMPAIGN | ON_WORKER, "DIR",
     "Read /proc, /sys and control groups under DIR instead of /.")
 OPT("root", 0, TEXT, sysroot, 1, 0, ON_THREADS, "DIR", "The same as --sysroot.")
-OPT("governor", 0, TEXT, governor, 1, 0, ON_REPLY | ON_SERVE, "sustained|efficient|burst|off|FILE",
+OPT("governor", 0, TEXT, governor, 1, 0, ON_REPLY | ON_SERVE | ON_ROUTE, "sustained|efficient|burst|off|FILE",
     "Choose threads, cores and pauses while tokens come: for the most tokens over ten minutes, the fewest joules, latency, not at all, or by a "
     "policy of your own. Changes the speed only; docs/governor.md.")
 OPT("no-tuned", 0, FLAG, no_tuned, 0, 0, ON_REPLY | ON_SERVE, NULL, "Do not use the threads that mica tune found.")
@@ -133,6 +133,8 @@ OPT("require", 0, LIST, require, 1, 0, ON_REPLY | ON_SERVE, "CONDITION",
 #ifdef MICA_HAVE_ROUTER
 OPT("telemetry", 0, LIST, telemetry, 1, 0, ON_REPLY | ON_SERVE | ON_ROUTE, "FILE|URL",
     "Note every reply, without its text: in a file of JSON lines, in a database (FILE.db), or at an OTLP/HTTP receiver. May be given many times.")
+OPT("telemetry-size", 0, INT, telemetry_size, 65536, INT64_MAX, ON_REPLY | ON_SERVE | ON_ROUTE, "BYTES",
+    "With --telemetry: a file or database that is larger goes to NAME.1, and begins anew. Default: 67108864.")
 OPT("telemetry-text", 0, FLAG, telemetry_text, 0, 0, ON_REPLY | ON_SERVE, NULL, "With --telemetry: the texts of prompts and replies, too.")
 #endif
 
@@ -318,7 +320,9 @@ OPT("seconds", 0, REAL_ABOVE, measure_seconds, 0, 3600, ON_PROBE, "X",
 OPT("imatrix", 0, TEXT, imatrix, 1, 0, ON_QUANTIZE, "FILE", "How much each weight matters: a file of mica imatrix or llama-imatrix (GGUF).")
 OPT("tensor", 0, LIST, tensor_types, 1, 0, ON_QUANTIZE, "PATTERN=TYPE",
     "Give matrices whose names fit, or hold PATTERN, this format instead. * is any text. May be given many times; the first that fits counts.")
-OPT("threads", 't', INT, threads, 0, MICA_MAX_THREADS, ON_QUANTIZE, "N", "Threads; 0: all cores that this process may use.")
+OPT("type", 0, TEXT, type, 1, 0, ON_CONVERT, "TYPE",
+    "A format, like F16 or Q8_0, or a mix of some, like Q4_K_M. Without it the format that the embedding has in the folder.")
+OPT("threads", 't', INT, threads, 0, MICA_MAX_THREADS, ON_QUANTIZE | ON_CONVERT, "N", "Threads; 0: all cores that this process may use.")
 OPT("out", 'o', TEXT, out, 1, 0, ON_IMATRIX, "FILE", "The file to write.")
 OPT("window", 0, INT, window, 8, 1 << 20, ON_IMATRIX, "N", "Tokens of a window, each read from nothing.")
 OPT("chunks", 0, INT, chunks, 0, INT32_MAX, ON_IMATRIX, "N", "Read only the first N windows; 0: all.")
@@ -328,6 +332,7 @@ OPT("window", 0, INT, window, 8, 1 << 20, ON_PERPLEXITY | ON_COMPARE_QUANTS, "N"
 OPT("chunks", 0, INT, chunks, 0, INT32_MAX, ON_PERPLEXITY | ON_COMPARE_QUANTS, "N", "Score only the first N windows; 0: all.")
 OPT("tensors", 0, FLAG, tensors, 0, 0, ON_INSPECT, NULL, "List every tensor.")
 OPT("json", 0, FLAG, json, 0, 0,
-    ON_JSON | ON_QUANTIZE | ON_COMPARE_QUANTS, NULL, "Print JSON.")
+    ON_JSON | ON_QUANTIZE | ON_CONVERT | ON_COMPARE_QUANTS, NULL, "Print JSON.")
 OPT("man", 0, FLAG, man, 0, 0, ON_HELP, NULL, "Print the manual page, in roff.")
-OPT("completion", 0, FLAG, completion, 0, 0, ON_HELP, NULL, "Print the completion for bash.")
+OPT("completion", 0, FLAG, completion, 0, 0, ON_HELP, NULL, "Print the completion for a shell.")
+OPT("shell", 0, CHOICE, shell, 0, 0, ON_HELP, "bash|zsh|fish", "With --completion: which shell.")

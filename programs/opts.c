@@ -49,7 +49,8 @@ void mica_opts_init(mica_opts *o)
         .typical_p = (double)s.typical_p, .repeat_penalty = (double)s.repeat_penalty,
         .frequency_penalty = (double)s.frequency_penalty, .presence_penalty = (double)s.presence_penalty,
         .penalty_last_n = s.penalty_last_n, .dry_multiplier = (double)s.dry_multiplier, .dry_base = (double)s.dry_base,
-        .dry_allowed_length = s.dry_allowed_length, .dry_last_n = s.dry_last_n, .seed = s.seed, .retries = 5, .stall = 30,
+        .dry_allowed_length = s.dry_allowed_length, .dry_last_n = s.dry_last_n, .seed = s.seed, .retries = 5, .stall = 30, .shell = "bash",
+        .telemetry_size = 64 << 20,
     };
 }
 

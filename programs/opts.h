@@ -43,6 +43,7 @@
 #define ON_QUANTIZE (UINT64_C(1) << 32)
 #define ON_IMATRIX (UINT64_C(1) << 33)
 #define ON_COMPARE_QUANTS (UINT64_C(1) << 34)
+#define ON_CONVERT (UINT64_C(1) << 35)
 #define ON_ALL (~UINT64_C(0))
 #define ON_MEASURE (ON_BENCH | ON_COMPARE)
 #define ON_NARROW (ON_TASK | ON_EVAL)
@@ -98,12 +99,13 @@ typedef struct mica_opts {
     bool private_request, metered;
     int64_t deadline_ms; /* -1: none */
     mica_opt_list stop, logit_bias, choice, label, condition, run_ids;
-    const char *imatrix;
+    const char *imatrix, *type;
     mica_opt_list tensor_types;
-    const char *receipt;
+    const char *receipt, *shell;
     const char *sha256, *pull_name, *pull_token_file;
     int64_t retries, stall;
     bool telemetry_text;
+    int64_t telemetry_size;
     mica_opt_list require, telemetry;
     char **args; /* what is no option */
     int n_args;

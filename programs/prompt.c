@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
+
 int mica_prompt_add(json_t *messages, const char *role, const char *content, size_t length)
 {
     json_t *text = json_stringn(content, length);
@@ -31,7 +33,7 @@ int mica_prompt_chat(const mica_opts *o, const mica_model *model, const mica_too
     mica_error err;
     mica_chat_options options = mica_chat_options_default();
     json_t *request = json_pack("{s:O, s:b}", "messages", messages, "add_generation_prompt", 1);
-    char *json = request ? json_dumps(request, JSON_COMPACT) : NULL;
+    char *json = request ? mica_json_dumps(request, JSON_COMPACT) : NULL;
     json_decref(request);
     *tokens = NULL;
     *n = 0;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "bench/archive.h"
 #include "bench/store.h"
 #include "load.h"
@@ -59,7 +60,7 @@ static void read_line(const char *path, size_t number, const char *line, size_t 
     json_error_t reason;
     mica_record run;
     mica_error err;
-    json_t *archive = json_loadb(line, length, JSON_REJECT_DUPLICATES, &reason);
+    json_t *archive = mica_json_loadb(line, length, JSON_REJECT_DUPLICATES, &reason);
     if (!archive) {
         r->code = mica_term_error("%s, line %zu, is not JSON: %s", path, number, reason.text);
         return;
@@ -95,7 +96,13 @@ static bool is_database(const char *path)
 {
     char magic[16] = "";
     FILE *f = strcmp(path, "-") == 0 ? NULL : fopen(path, "rb");
-    bool is = f && fread(magic, 1, sizeof magic, f) == sizeof magic && memcmp(magic, "SQLite format 3", sizeof magic) == 0;
+    size_t n = 0;
+    do { /* an interrupted read goes on */
+        if (f)
+            clearerr(f);
+        n += f ? fread(magic + n, 1, sizeof magic - n, f) : 0;
+    } while (f && ferror(f) && errno == EINTR);
+    bool is = n == sizeof magic && memcmp(magic, "SQLite format 3", sizeof magic) == 0;
     if (f)
         fclose(f);
     return is;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "interrupt.h"
 #include "share.h"
 
@@ -74,7 +75,7 @@ static int read_definition(const char *path, json_t **definition)
     int code = mica_load_file(path, &text, &length);
     if (code != CODE_OK)
         return code;
-    *definition = json_loadb(text, length, JSON_REJECT_DUPLICATES, &reason);
+    *definition = mica_json_loadb(text, length, JSON_REJECT_DUPLICATES, &reason);
     free(text);
     if (!*definition)
         return mica_term_error("%s is not JSON: line %d, column %d: %s", path, reason.line, reason.column, reason.text);
@@ -97,8 +98,8 @@ static int set_schema(const mica_opts *o, json_t *definition)
     int code = inline_text ? CODE_OK : mica_load_file(o->schema, &text, &length);
     if (code != CODE_OK)
         return code;
-    json_t *schema = inline_text ? json_loads(o->schema, JSON_REJECT_DUPLICATES, &reason)
-                                 : json_loadb(text, length, JSON_REJECT_DUPLICATES, &reason);
+    json_t *schema = inline_text ? mica_json_loads(o->schema, JSON_REJECT_DUPLICATES, &reason)
+                                 : mica_json_loadb(text, length, JSON_REJECT_DUPLICATES, &reason);
     free(text);
     if (!schema)
         return mica_term_error("--schema is not JSON: line %d, column %d: %s", reason.line, reason.column, reason.text);
@@ -150,7 +151,7 @@ static int open_task(const mica_opts *o, const char *path, const json_t *definit
     char model[4096];
     mica_error err;
     int code = CODE_OK;
-    char *text = json_dumps(definition, JSON_COMPACT);
+    char *text = mica_json_dumps(definition, JSON_COMPACT);
     if (!text)
         return mica_term_error("%s is no task: a text in it is not valid UTF-8", path);
     if (!needs_no_model(definition)) {
@@ -201,7 +202,7 @@ int mica_task_file_run(mica_task_file *file, const mica_task_input *input, json_
     mica_interrupt_watch(NULL);
     if (status)
         return mica_load_failed(&err);
-    *result = json_loadb(text, length, JSON_ALLOW_NUL, NULL);
+    *result = mica_json_loadb(text, length, JSON_ALLOW_NUL, NULL);
     mica_free(text);
     return *result ? CODE_OK : mica_term_error("not enough memory for the result");
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,6 +136,19 @@ int mica_term_finish(int code)
 
 /* ---- JSON ---- */
 
+/* An object whose member could not be made is there without it: only the refusal tells. */
+static atomic_bool json_lost;
+
+static void *json_memory(size_t bytes)
+{
+    void *memory = malloc(bytes);
+    if (!memory)
+        atomic_store(&json_lost, true);
+    return memory;
+}
+
+void mica_json_watch(void) { json_set_alloc_funcs(json_memory, free); }
+
 /* Bytes of the character at data; 0 if none is valid there. jansson's own check decides. */
 static size_t character_bytes(const char *data, size_t length)
 {
@@ -172,7 +186,8 @@ json_t *mica_json_real(double value) { return isfinite(value) ? json_real(value)
 
 bool mica_json_line(json_t *object)
 {
-    if (!object) {
+    if (!object || atomic_load(&json_lost)) {
+        json_decref(object);
         mica_term_error("not enough memory for the JSON output");
         return false;
     }

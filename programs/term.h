@@ -41,7 +41,10 @@ int mica_term_finish(int code);
 json_t *mica_json_text(const char *data, size_t length);
 /** A JSON number, or null if it is not finite. */
 json_t *mica_json_real(double value);
-/** Prints on one line and flushes; releases `object`. NULL (no memory) is a failure. False when it failed. */
+/** From now on it is noticed when jansson gets no memory. Called by main(). */
+void mica_json_watch(void);
+/** Prints on one line and flushes; releases `object`. NULL (no memory) is a failure, and so is memory that was refused
+ * while JSON was made: something may be missing. False when it failed. */
 bool mica_json_line(json_t *object);
 
 #endif

@@ -3,7 +3,8 @@
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 packages="gcc libc6-dev cmake ninja-build pkg-config ccache libjansson-dev libpcre2-dev libutf8proc-dev libedit-dev libcmocka-dev
-libevent-dev libsqlite3-dev libzstd-dev libsodium-dev libnats-dev libpq-dev libcurl4-openssl-dev python3 python3-pip python3-jsonschema"
+libevent-dev libsqlite3-dev libzstd-dev libsodium-dev libnats-dev libpq-dev libcurl4-openssl-dev python3 python3-pip
+python3-jinja2 python3-jsonschema"
 
 say() { echo "$me: $*" >&2; }
 
@@ -19,13 +20,12 @@ missing_packages() {
     done
 }
 
-# What the tests of OpenAI clients, of the page, of many machines and of signatures need. A command that is there is taken, whatever
-# package it came from; libatomic1 is
-# for Playwright's driver.
+# What the tests of OpenAI clients, of the page, of many machines, of signatures and of the headers need, and scripts/lint cppcheck. A command
+# that is there is taken, whatever package it came from; libatomic1 is for Playwright's driver.
 client_packages() {
     printf 'libatomic1 '
-    for pair in chromium:chromium node:nodejs npm:npm nats-server:nats-server minisign:minisign prometheus:prometheus \
-        mvn:maven javac:default-jdk-headless; do
+    for pair in chromium:chromium node:nodejs npm:npm nats-server:nats-server minisign:minisign prometheus:prometheus zsh:zsh fish:fish \
+        mvn:maven javac:default-jdk-headless g++:g++ clang:clang abidiff:abigail-tools cppcheck:cppcheck; do
         command -v "${pair%:*}" >/dev/null 2>&1 || printf '%s ' "${pair#*:}"
     done
 }

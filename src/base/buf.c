@@ -27,7 +27,7 @@ static bool reserve(mica_buf *buf, size_t extra)
         capacity = capacity > buf->maximum / 2 ? buf->maximum + 1 : capacity * 2;
     char *data = realloc(buf->data, capacity);
     if (!data) {
-        buf->failed = true;
+        buf->failed = buf->no_memory = true;
         return false;
     }
     buf->data = data;

@@ -10,6 +10,7 @@ typedef struct mica_buf {
     char *data; /* terminated when length > 0 or after mica_buf_take */
     size_t length, capacity, maximum;
     bool failed;
+    bool no_memory; /* that is why it failed; else it is over the maximum */
 } mica_buf;
 
 void mica_buf_init(mica_buf *buf, size_t maximum);

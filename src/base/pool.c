@@ -284,6 +284,7 @@ static int start_workers(mica_pool *pool, int n, bool benched)
 {
     sigset_t all, before;
     sigfillset(&all);
+    sigdelset(&all, SIGBUS); /* a mapped file that was truncated: of the thread that reads it */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = 0;
     while (pool->n_started < n && error == 0) {

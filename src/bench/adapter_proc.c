@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "bench/adapter.h"
 #include "bench/child.h"
 #include "bench/manifest.h"
@@ -71,7 +72,7 @@ static mica_status fail_garbage(proc *p, const char *verb, const char *what, mic
 
 static mica_status send_line(proc *p, json_t *request, const char *verb, double seconds, mica_error *err)
 {
-    char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
+    char *text = request ? mica_json_dumps(request, JSON_COMPACT) : NULL;
     json_decref(request);
     if (!text)
         return mica_adapter_fail(&p->base, MICA_FAULT_GARBAGE, err, MICA_BAD_TEXT,
@@ -109,7 +110,7 @@ static mica_status receive(proc *p, const char *verb, int64_t deadline_ns, json_
     mica_child_outcome outcome = mica_child_line(&p->child, deadline_ns, &line, &length, &p->read_ns);
     if (outcome)
         return fail_outcome(p, outcome, verb, err);
-    *event = json_loadb(line, length, JSON_REJECT_DUPLICATES, &reason);
+    *event = mica_json_loadb(line, length, JSON_REJECT_DUPLICATES, &reason);
     *name = json_string_value(json_object_get(*event, "event"));
     const json_t *id = json_object_get(*event, "id");
     mica_status status = MICA_OK;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bench/archive.h"
+#include "base/json.h"
 #include "bench/measure.h"
 #include "bench/verify.h"
 #include "mica/mica_ops.h"
@@ -16,7 +17,7 @@ mica_bench_options mica_bench_options_default(void)
 /* Text that the caller frees with mica_free(), which is free(). */
 static mica_status dump(const json_t *value, char **out, mica_error *err)
 {
-    *out = json_dumps(value, JSON_COMPACT);
+    *out = mica_json_dumps(value, JSON_COMPACT);
     return *out ? MICA_OK : mica_fail_nomem(err, 1024, "JSON");
 }
 
@@ -81,7 +82,7 @@ mica_status mica_bench_run(const mica_bench_options *options, char **archive, mi
     if (status)
         return status;
     if (options->conditions) {
-        conditions = json_loads(options->conditions, JSON_REJECT_DUPLICATES, NULL);
+        conditions = mica_json_loads(options->conditions, JSON_REJECT_DUPLICATES, NULL);
         if (!json_is_object(conditions))
             status = mica_fail(err, MICA_BAD_TEXT, "the conditions are no JSON object");
     }
@@ -100,7 +101,9 @@ mica_status mica_bench_verify(const char *archive, size_t length, char **complai
     mica_record record;
     json_error_t reason;
     *complaints = NULL;
-    json_t *root = json_loadb(archive, length, JSON_REJECT_DUPLICATES, &reason);
+    json_t *root = mica_json_loadb(archive, length, JSON_REJECT_DUPLICATES, &reason);
+    if (!root && mica_json_no_memory(&reason))
+        return mica_fail_nomem(err, length, "the runs");
     if (!root)
         return mica_fail_at(err, MICA_BAD_TEXT, reason.position, "the run is not JSON: line %d: %.200s", reason.line,
                             reason.text);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bench/campaign.h"
+#include "base/json.h"
 #include "bench/json_file.h"
 
 #define MAX_SEED ((int64_t)1 << 53) /* what every JSON reader keeps */
@@ -299,7 +300,7 @@ mica_status mica_campaign_id(const mica_campaign *c, const char *model_sha256, c
 {
     uint8_t digest[32];
     crypto_hash_sha256_state state;
-    char *text = json_dumps(c->source, JSON_COMPACT | JSON_SORT_KEYS);
+    char *text = mica_json_dumps(c->source, JSON_COMPACT | JSON_SORT_KEYS);
     if (!text)
         return mica_fail_nomem(err, 0, "a campaign's manifest");
     crypto_hash_sha256_init(&state);

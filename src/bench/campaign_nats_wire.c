@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/endian.h"
+#include "base/json.h"
 
 static const char magic[] = "mica-shard-result 1\n";
 enum { MAGIC = sizeof magic - 1, MAX_HEADER = 1 << 20, MAX_NOTICE = 2 << 20 };
@@ -37,7 +38,7 @@ static bool get_int(const json_t *object, const char *name, int64_t low, int64_t
 
 static mica_status dump(json_t *object, char **text, mica_error *err)
 {
-    *text = object ? json_dumps(object, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    *text = object ? mica_json_dumps(object, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
     json_decref(object);
     return *text ? MICA_OK : mica_fail_nomem(err, 0, "a message of the queue");
 }
@@ -75,7 +76,7 @@ bool mica_blob_word_read(const void *data, size_t length, mica_nats_blob *out)
 {
     if (length == 0 || *(const char *)data != '{' || length > MAX_HEADER)
         return false;
-    json_t *object = json_loadb(data, length, 0, NULL);
+    json_t *object = mica_json_loadb(data, length, 0, NULL);
     bool good = blob_of(object, out);
     json_decref(object);
     return good;
@@ -117,7 +118,7 @@ static mica_status read_notice(const json_t *root, mica_notice *out, mica_error 
 mica_status mica_notice_read(const char *text, size_t length, mica_notice *out, mica_error *err)
 {
     memset(out, 0, sizeof *out);
-    json_t *root = length <= MAX_NOTICE ? json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    json_t *root = length <= MAX_NOTICE ? mica_json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL) : NULL;
     mica_status status = read_notice(root, out, err);
     json_decref(root);
     if (status)
@@ -143,7 +144,7 @@ mica_status mica_work_write(const mica_shard *s, char **text, mica_error *err)
 mica_status mica_work_read(const char *text, size_t length, mica_shard *out, mica_error *err)
 {
     memset(out, 0, sizeof *out);
-    json_t *root = length <= MAX_HEADER ? json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    json_t *root = length <= MAX_HEADER ? mica_json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL) : NULL;
     bool good = get_int(root, "seq", 0, MICA_CAMPAIGN_TOKENS, &out->seq) &&
                 get_int(root, "first_item", 0, MICA_CAMPAIGN_TOKENS, &out->first_item) &&
                 get_int(root, "n_items", 1, MICA_SHARD_MAX_ITEMS, &out->n_items) &&
@@ -242,7 +243,7 @@ mica_status mica_outcome_read(const void *data, size_t length, mica_outcome *out
     size_t n = good ? mica_load_le32(bytes + MAGIC) : 0;
     good = good && n <= MAX_HEADER && n <= length - MAGIC - 4;
     if (good)
-        header = json_loadb((const char *)bytes + MAGIC + 4, n, JSON_REJECT_DUPLICATES, NULL);
+        header = mica_json_loadb((const char *)bytes + MAGIC + 4, n, JSON_REJECT_DUPLICATES, NULL);
     good = good && read_outcome(header, bytes + MAGIC + 4 + n, length - MAGIC - 4 - n, out);
     json_decref(header);
     if (good)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "bench/record.h"
 
@@ -46,7 +47,7 @@ static mica_status pack_events(const mica_shard_result *r, const int64_t *values
 
 static mica_status pack_samples(const json_t *samples, void **bytes, size_t *length, mica_error *err)
 {
-    char *text = json_dumps(samples, JSON_COMPACT);
+    char *text = mica_json_dumps(samples, JSON_COMPACT);
     mica_status status = text ? mica_pack_text(text, strlen(text), bytes, length, err) : mica_fail_nomem(err, 0, "samples");
     free(text);
     return status;
@@ -119,7 +120,7 @@ mica_status mica_shard_result_unpack(const mica_packed_result *packed, size_t n,
         status = unpack_ints(packed, MICA_PACKED_TOKENS, &out->tokens, &n_tokens, err);
     if (!status)
         status = mica_unpack_text(packed->data[MICA_PACKED_SAMPLES], packed->length[MICA_PACKED_SAMPLES], &text, &length, err);
-    out->samples = text ? json_loadb(text, length, 0, NULL) : NULL;
+    out->samples = text ? mica_json_loadb(text, length, 0, NULL) : NULL;
     out->answers = mica_new_array(n, sizeof *out->answers);
     out->n = n;
     bool good = !status && out->answers && n_columns == n * COLUMNS && n_tokens == out->room && json_is_array(out->samples) &&

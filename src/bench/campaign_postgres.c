@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "bench/campaign_pack.h"
 
 struct mica_mirror {
@@ -124,7 +125,7 @@ static bool put_campaign(void *user, const mica_campaign_row *row)
     char created[24], tokens[24];
     if (strcmp(row->id, p->mirror->campaign) != 0)
         return true;
-    char *manifest = json_dumps(row->manifest, JSON_COMPACT | JSON_SORT_KEYS);
+    char *manifest = mica_json_dumps(row->manifest, JSON_COMPACT | JSON_SORT_KEYS);
     snprintf(created, sizeof created, "%" PRId64, row->created);
     snprintf(tokens, sizeof tokens, "%" PRId64, row->tokens);
     const char *values[] = {row->id, created, row->name, row->model_sha256, tokens, manifest};
@@ -169,7 +170,7 @@ static mica_status put_shard(void *user, const mica_shard_row *row, mica_error *
     mica_packed_result packed;
     if (!row->done || is_there(m, row->shard.seq))
         return MICA_OK;
-    char *head = json_dumps(row->head, JSON_COMPACT | JSON_SORT_KEYS);
+    char *head = mica_json_dumps(row->head, JSON_COMPACT | JSON_SORT_KEYS);
     mica_status status = head ? mica_campaign_store_result(m->store, m->campaign, row, &result, err)
                               : mica_fail_nomem(err, 0, "what computed a shard");
     if (!status) {

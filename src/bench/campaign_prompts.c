@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "bench/campaign.h"
 
@@ -44,8 +45,9 @@ static mica_status read_lines(const char *data, size_t length, const char *path,
         line++;
         if (end == at || (end == at + 1 && data[at] == '\r'))
             continue;
-        json_t *value = json_loadb(data + at, end - at, 0, &reason);
-        status = value ? add_text(out, value, path, line, err)
+        json_t *value = mica_json_loadb(data + at, end - at, 0, &reason);
+        status = value                         ? add_text(out, value, path, line, err)
+                 : mica_json_no_memory(&reason) ? mica_fail_nomem(err, end - at, "a prompt")
                        : mica_fail(err, MICA_BAD_TEXT, "%s, line %zu: %.100s", mica_path_tail(path), line, reason.text);
         json_decref(value);
     }

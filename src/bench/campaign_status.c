@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/json.h"
+
 static double quotient(double a, double b)
 {
     return b > 0 ? a / b : NAN;
@@ -95,7 +97,7 @@ static json_t *integers(const int64_t *values, size_t n)
 {
     json_t *array = json_array();
     for (size_t i = 0; array && i < n; i++)
-        json_array_append_new(array, json_integer(values[i]));
+        mica_json_add(&array, json_integer(values[i]));
     return array;
 }
 
@@ -112,7 +114,7 @@ json_t *mica_campaign_shard_json(const mica_shard_row *row, const mica_shard_res
 {
     json_t *answers = json_array();
     for (size_t i = 0; i < result->n; i++)
-        json_array_append_new(answers, answer_json(row->shard.first_item + (int64_t)i, &result->answers[i], result));
+        mica_json_add(&answers, answer_json(row->shard.first_item + (int64_t)i, &result->answers[i], result));
     return json_pack("{s:I, s:s, s:s, s:I, s:I, s:f, s:I, s:I, s:I, s:o, s:O?, s:o, s:O}", "shard", (json_int_t)row->shard.seq,
                      "id", row->shard.id, "input", row->shard.input, "planned", (json_int_t)row->shard.tokens, "started_unix",
                      (json_int_t)row->started_unix, "seconds", (double)row->wall_ns / 1e9, "prompt_tokens",

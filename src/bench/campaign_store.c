@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/map.h"
 #include "bench/campaign_pack.h"
 #include "bench/store_sql.h"
@@ -77,14 +78,14 @@ static void bind_numbers(sqlite3_stmt *statement, int first, const int64_t *valu
 
 static bool bind_json(sqlite3_stmt *statement, int i, const json_t *value)
 {
-    char *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS);
+    char *text = mica_json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS);
     return text && sqlite3_bind_text(statement, i, text, -1, free) == SQLITE_OK;
 }
 
 static json_t *column_object(sqlite3_stmt *statement, int i)
 {
     const char *text = (const char *)sqlite3_column_text(statement, i);
-    json_t *value = text ? json_loadb(text, (size_t)sqlite3_column_bytes(statement, i), 0, NULL) : NULL;
+    json_t *value = text ? mica_json_loadb(text, (size_t)sqlite3_column_bytes(statement, i), 0, NULL) : NULL;
     if (json_is_object(value))
         return value;
     json_decref(value);

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/json.h"
 #include "base/map.h"
 
 #define MAX_FILE ((size_t)1 << 20)
@@ -11,7 +12,9 @@ mica_status mica_json_read(const char *what, const char *text, size_t length, js
 {
     json_error_t reason;
     *object = NULL;
-    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &reason);
+    json_t *root = mica_json_loadb(text, length, JSON_REJECT_DUPLICATES, &reason);
+    if (!root && mica_json_no_memory(&reason))
+        return mica_fail_nomem(err, length, "a JSON file");
     if (!root)
         return mica_fail_at(err, MICA_BAD_TEXT, reason.position, "%s is not JSON: line %d, column %d: %.200s", what,
                             reason.line, reason.column, reason.text);

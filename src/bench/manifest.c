@@ -1,5 +1,6 @@
 #include "bench/manifest.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -87,9 +88,13 @@ mica_status mica_manifest_read(const char *folder, const mica_adapter_limits *li
     out->limits = *limits;
     if (snprintf(path, sizeof path, "%s/manifest.json", folder) >= (int)sizeof path)
         return mica_fail(err, MICA_INVALID_ARGUMENT, "the path of the adapter's folder is too long");
+    errno = 0;
     json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &reason);
     if (!root && json_error_code(&reason) == json_error_cannot_open_file)
         return mica_fail(err, MICA_IO_ERROR, "there is no adapter in %s: it has no manifest.json", mica_path_tail(folder));
+    if (!root && (errno == EIO || errno == ENOMEM))
+        return mica_fail(err, errno == EIO ? MICA_IO_ERROR : MICA_OUT_OF_MEMORY, "cannot read %s: %s", mica_path_tail(path),
+                         strerror(errno));
     if (!root)
         return mica_fail(err, MICA_BAD_TEXT, "%s is not JSON: line %d: %.100s", mica_path_tail(path), reason.line, reason.text);
     mica_status status = read_members(folder, root, out, err);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "bench/archive.h"
 #include "bench/report_impl.h"
 #include "bench/summary.h"
@@ -94,7 +95,7 @@ static mica_status make_archive(const mica_record *record, mica_report_run *run,
     mica_status status = mica_archive_write(record, &archive, err);
     if (status)
         return status;
-    run->archive = json_dumps(archive, JSON_COMPACT);
+    run->archive = mica_json_dumps(archive, JSON_COMPACT);
     run->archive_length = run->archive ? strlen(run->archive) : 0;
     json_decref(archive);
     return run->archive ? MICA_OK : mica_fail_nomem(err, 1024, "a report");

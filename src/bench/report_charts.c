@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/json.h"
 #include "bench/report_impl.h"
 #include "bench/summary.h"
 
@@ -40,7 +41,7 @@ static mica_status rates_of(const int64_t *times, size_t n, json_t **out, mica_e
         return status;
     json_t *values = json_array();
     for (size_t i = 0; i < count; i++)
-        json_array_append_new(values, isfinite(rates[i]) ? json_real(rates[i]) : json_null());
+        mica_json_add(&values, isfinite(rates[i]) ? json_real(rates[i]) : json_null());
     mica_free(rates);
     if (count > 0)
         *out = json_pack("{s:f, s:o}", "bin_s", bin_s, "values", values);
@@ -78,7 +79,7 @@ static mica_status histogram_of(const int64_t *times, size_t n, json_t **out, mi
     }
     json_t *list = json_array();
     for (int k = first; k <= last; k++)
-        json_array_append_new(list, json_integer((json_int_t)counts[k]));
+        mica_json_add(&list, json_integer((json_int_t)counts[k]));
     free(counts);
     *out = json_pack("{s:i, s:i, s:o}", "per_decade", PER_DECADE, "first", first + LOWEST_BIN, "counts", list);
     return MICA_OK;
@@ -123,8 +124,8 @@ static json_t *memory_of(const mica_record *record)
         if (++held < stride && i + 1 < n)
             continue;
         if (highest >= 0) {
-            json_array_append_new(times, json_real(((double)t_ns - (double)start_ns) / 1e9));
-            json_array_append_new(bytes, json_integer(highest));
+            mica_json_add(&times, json_real(((double)t_ns - (double)start_ns) / 1e9));
+            mica_json_add(&bytes, json_integer(highest));
         }
         held = 0;
         highest = -1;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "bench/report_impl.h"
+#include "base/json.h"
 #include "bench/report_page/assets.h"
 
 enum { COLOURS = 8 }; /* of report.css */
@@ -61,7 +62,7 @@ static const char *base_of(const char *path)
 /* JSON inside a script element: a "<" occurs in its texts only, where it may be spelled otherwise. */
 static void put_script_data(mica_buf *out, const json_t *data)
 {
-    char *text = json_dumps(data, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(6));
+    char *text = mica_json_dumps(data, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(6));
     if (!text)
         out->failed = true;
     for (const char *p = text; p && *p; p++) {

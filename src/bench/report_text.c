@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "bench/report_impl.h"
 
 /* ---- Markdown ---- */
@@ -131,7 +132,7 @@ static json_t *scalar_names(const mica_report *report)
         {
             bool plain = key[strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '\0';
             if (plain && !json_is_object(value) && !json_is_array(value))
-                json_object_set_new(names, key, json_true());
+                mica_json_set(&names, key, json_true());
         }
     return names;
 }
@@ -168,13 +169,13 @@ void mica_report_json(const mica_report *report, mica_buf *out)
     json_t *runs = json_array();
     for (size_t i = 0; i < report->n; i++) {
         const mica_report_run *run = &report->run[i];
-        json_array_append_new(runs, json_pack("{s:s, s:O, s:O, s:O}", "id", run->id, "head", run->head, "figures", run->figures,
+        mica_json_add(&runs, json_pack("{s:s, s:O, s:O, s:O}", "id", run->id, "head", run->head, "figures", run->figures,
                                               "complaints", run->complaints));
     }
     json_t *price = isfinite(report->electricity.v) ? json_real(report->electricity.v) : json_null();
     json_t *all = json_pack("{s:s, s:i, s:o, s:s, s:o}", "format", "mica-report", "version", 1, "usd_per_kwh", price,
                             "usd_per_kwh_from", report->electricity_from, "runs", runs);
-    char *text = all && json_array_size(runs) == report->n ? json_dumps(all, JSON_COMPACT) : NULL;
+    char *text = all && json_array_size(runs) == report->n ? mica_json_dumps(all, JSON_COMPACT) : NULL;
     if (!text || !mica_buf_puts(out, text) || !mica_buf_putc(out, '\n'))
         out->failed = true;
     free(text);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "bench/procmem.h"
 #include "bench/sensors.h"
 
@@ -69,7 +70,7 @@ static void add_heat(const mica_sensors *m, json_t *sample)
     if (m->n_zones > 0) {
         json_t *zones = json_object();
         for (int i = 0; i < m->n_zones; i++)
-            json_object_set_new(zones, m->zone[i].name, json_real(m->zone[i].celsius));
+            mica_json_set(&zones, m->zone[i].name, json_real(m->zone[i].celsius));
         json_object_set_new(sample, "temp_c", zones);
     }
     if (m->cooling_active >= 0)
@@ -77,7 +78,7 @@ static void add_heat(const mica_sensors *m, json_t *sample)
     if (m->n_clocks > 0) {
         json_t *clocks = json_array();
         for (int i = 0; i < m->n_clocks; i++)
-            json_array_append_new(clocks, json_integer(m->mhz[i]));
+            mica_json_add(&clocks, json_integer(m->mhz[i]));
         json_object_set_new(sample, "mhz", clocks);
     }
 }
@@ -100,9 +101,9 @@ static void add_rest(const mica_sensors *m, json_t *sample)
         return;
     json_t *counters = json_array(), *ranges = json_array(), *names = json_array();
     for (int i = 0; i < m->n_energy; i++) {
-        json_array_append_new(counters, json_integer(m->energy_uj[i]));
-        json_array_append_new(ranges, json_integer(m->energy_range_uj[i]));
-        json_array_append_new(names, json_string(m->energy_name[i]));
+        mica_json_add(&counters, json_integer(m->energy_uj[i]));
+        mica_json_add(&ranges, json_integer(m->energy_range_uj[i]));
+        mica_json_add(&names, json_string(m->energy_name[i]));
     }
     json_object_set_new(sample, "energy_domains", names);
     json_object_set_new(sample, "energy_uj", counters);
@@ -166,6 +167,7 @@ static bool start_thread(mica_sampler_thread *s)
     pthread_cond_init(&s->wake, &attributes);
     pthread_condattr_destroy(&attributes);
     sigfillset(&all); /* signals are the main thread's */
+    sigdelset(&all, SIGBUS); /* a mapped file that was truncated: of the thread that reads it */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int reason = pthread_create(&s->thread, NULL, run, s);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

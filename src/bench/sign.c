@@ -112,7 +112,7 @@ mica_status mica_file_sign(const char *path, const char *signature_path, const m
     n = strlen(text);
     snprintf(text + n, sizeof text - n, "%s%s\n", trusted, line);
     mica_sign_encode(global, sizeof global, text, sizeof text);
-    return mica_sign_write(signature_path, text, 0644, false, err);
+    return mica_sign_write(signature_path, text, false, false, err);
 }
 
 /* ---- Check ---- */

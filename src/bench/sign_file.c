@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/map.h"
+#include "base/newfile.h"
 
 /* Up to `size` bytes of a file; -1: errno says why. */
 static ssize_t read_all(const char *path, char *out, size_t size)
@@ -68,22 +69,9 @@ void mica_sign_encode(const uint8_t *bytes, size_t n, char *text, size_t size)
     strcat(text, "\n");
 }
 
-mica_status mica_sign_write(const char *path, const char *text, unsigned mode, bool fresh, mica_error *err)
+mica_status mica_sign_write(const char *path, const char *text, bool secret, bool fresh, mica_error *err)
 {
-    size_t n = strlen(text), at = 0;
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (fresh ? O_EXCL : O_TRUNC), (mode_t)mode);
-    if (fd < 0)
-        return mica_fail(err, MICA_IO_ERROR, "cannot write %s: %s", mica_path_tail(path), strerror(errno));
-    while (at < n) {
-        ssize_t written = write(fd, text + at, n - at);
-        if (written < 0 && errno != EINTR)
-            break;
-        at += written > 0 ? (size_t)written : 0;
-    }
-    int reason = errno;
-    if (close(fd) != 0 && at == n) {
-        reason = errno;
-        at = 0;
-    }
-    return at == n ? MICA_OK : mica_fail(err, MICA_IO_ERROR, "cannot write %s: %s", mica_path_tail(path), strerror(reason));
+    if (fresh && access(path, F_OK) == 0)
+        return mica_fail(err, MICA_INVALID_ARGUMENT, "%s is there already: a key is not replaced", mica_path_tail(path));
+    return mica_newfile_put(path, secret ? MICA_NEWFILE_PRIVATE : MICA_NEWFILE_SHARED, text, strlen(text), err);
 }

@@ -22,7 +22,7 @@ mica_status mica_sign_lines_read(const char *path, const char *what, size_t want
 bool mica_sign_decode(const char *text, uint8_t *out, size_t n);
 /** Adds a line of base64 to `text`, which has room for it. */
 void mica_sign_encode(const uint8_t *bytes, size_t n, char *text, size_t size);
-/** fresh: refuses to replace a file. */
-mica_status mica_sign_write(const char *path, const char *text, unsigned mode, bool fresh, mica_error *err);
+/** In one step. secret: for its owner only. fresh: refuses to replace a file. */
+mica_status mica_sign_write(const char *path, const char *text, bool secret, bool fresh, mica_error *err);
 
 #endif

@@ -167,7 +167,7 @@ static mica_status write_secret(const char *path, const mica_secret_key *key, co
     }
     mica_sign_encode(bytes, SECRET, text, sizeof text);
     if (!status)
-        status = mica_sign_write(path, text, 0600, true, err);
+        status = mica_sign_write(path, text, true, true, err);
     sodium_memzero(bytes, sizeof bytes);
     sodium_memzero(text, sizeof text);
     return status;
@@ -182,7 +182,7 @@ static mica_status write_public(const char *path, const uint8_t id[8], const uin
     memcpy(bytes + 2, id, 8);
     memcpy(bytes + 10, key, 32);
     mica_sign_encode(bytes, PUBLIC, text, sizeof text);
-    return mica_sign_write(path, text, 0644, true, err);
+    return mica_sign_write(path, text, false, true, err);
 }
 
 mica_status mica_keys_make(const char *secret_path, const char *public_path, const char *password, char id[17],
@@ -201,6 +201,10 @@ mica_status mica_keys_make(const char *secret_path, const char *public_path, con
     status = write_secret(secret_path, &key, password, err);
     if (!status)
         status = write_public(public_path, key.id, public_key, err);
+    if (status) { /* there are both, or none */
+        unlink(secret_path);
+        unlink(public_path);
+    }
     mica_key_id(key.id, id);
     mica_secret_key_wipe(&key);
     return status;

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/map.h"
+#include "base/sqlite.h"
 
 enum { VERSION = 1, APPLICATION = 0x6d696361 /* "mica" */, BUSY_MS = 10000 };
 
@@ -26,7 +28,7 @@ mica_status mica_store_fail(const mica_store *s, mica_error *err)
     mica_status status = code == SQLITE_NOTADB || code == SQLITE_CORRUPT ? MICA_BAD_FILE
                          : code == SQLITE_NOMEM                          ? MICA_OUT_OF_MEMORY
                                                                          : MICA_IO_ERROR;
-    return mica_fail(err, status, "the database %s: %.200s", s->path, sqlite3_errmsg(s->db));
+    return mica_fail(err, status, "the database %s: %.200s", s->path, mica_sqlite_why(s->db));
 }
 
 static mica_status exec(mica_store *s, const char *sql, mica_error *err)
@@ -55,7 +57,7 @@ void mica_sql_bind_text(sqlite3_stmt *statement, int i, const char *text)
 /* A copy of JSON as text; the statement frees it. */
 static bool bind_json(sqlite3_stmt *statement, int i, const json_t *value)
 {
-    char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
+    char *text = value ? mica_json_dumps(value, JSON_COMPACT) : NULL;
     if (!value)
         return sqlite3_bind_null(statement, i) == SQLITE_OK;
     return text && sqlite3_bind_text(statement, i, text, -1, free) == SQLITE_OK;
@@ -232,7 +234,7 @@ mica_status mica_store_add_samples(mica_store *store, const char *id, const json
     size_t length;
     if (json_array_size(samples) == 0)
         return MICA_OK;
-    char *text = json_dumps(samples, JSON_COMPACT);
+    char *text = mica_json_dumps(samples, JSON_COMPACT);
     mica_status status = text ? mica_pack_text(text, strlen(text), &bytes, &length, err) : mica_fail_nomem(err, 0, "samples");
     free(text);
     if (status)
@@ -269,7 +271,7 @@ mica_status mica_store_finish(mica_store *store, const mica_record *record, cons
 static json_t *column_json(sqlite3_stmt *statement, int i, json_type type)
 {
     const char *text = (const char *)sqlite3_column_text(statement, i);
-    json_t *value = text ? json_loadb(text, (size_t)sqlite3_column_bytes(statement, i), JSON_REJECT_DUPLICATES, NULL) : NULL;
+    json_t *value = text ? mica_json_loadb(text, (size_t)sqlite3_column_bytes(statement, i), JSON_REJECT_DUPLICATES, NULL) : NULL;
     if (value && json_typeof(value) == type)
         return value;
     json_decref(value);
@@ -356,7 +358,7 @@ static mica_status read_block(sqlite3_stmt *statement, mica_record *out, mica_er
     mica_status status = mica_unpack_text(bytes, (size_t)sqlite3_column_bytes(statement, 0), &text, &length, err);
     if (status)
         return status;
-    json_t *block = json_loadb(text, length, 0, NULL);
+    json_t *block = mica_json_loadb(text, length, 0, NULL);
     free(text);
     if (!json_is_array(block) || json_array_extend(out->samples, block) != 0)
         status = mica_fail(err, MICA_BAD_FILE, "stored samples of the machine are damaged");

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "bench/json_file.h"
 #include "bench/protocol.h"
@@ -413,7 +414,7 @@ static void sum_roofline(work *w)
 
 static mica_status read_protocol(work *w)
 {
-    char *text = json_dumps(json_object_get(w->record->head, "protocol"), JSON_COMPACT);
+    char *text = mica_json_dumps(json_object_get(w->record->head, "protocol"), JSON_COMPACT);
     if (!text)
         return mica_fail(w->err, MICA_BAD_FILE, "the record has no protocol");
     mica_status status = mica_protocol_read(text, strlen(text), &w->protocol, w->err);
@@ -471,8 +472,8 @@ static bool same_value(const json_t *a, const json_t *b, int depth)
 
 static void complain(json_t *complaints, const char *key, const json_t *stored, const json_t *computed)
 {
-    char *a = stored ? json_dumps(stored, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL,
-         *b = computed ? json_dumps(computed, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;
+    char *a = stored ? mica_json_dumps(stored, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL,
+         *b = computed ? mica_json_dumps(computed, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;
     mica_json_say(complaints, "%.60s: reported %.120s, computed %.120s", key, a ? a : "nothing", b ? b : "nothing");
     free(a);
     free(b);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/json.h"
 
 typedef struct reader {
     mica_trace *t;
@@ -119,7 +120,7 @@ static mica_status read_line(reader *r, const char *line, size_t length)
     json_error_t where;
     if (is_blank(line, length))
         return MICA_OK;
-    json_t *o = json_loadb(line, length, JSON_REJECT_DUPLICATES, &where);
+    json_t *o = mica_json_loadb(line, length, JSON_REJECT_DUPLICATES, &where);
     if (!json_is_object(o)) {
         json_decref(o);
         return fail_line(r, "it is no JSON object");

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
+
 /* ---- Requests ---- */
 
 json_t *mica_wire_hello(int64_t id)
@@ -32,7 +34,7 @@ static json_t *pack_prompt(const mica_adapter_request *q)
                                : json_pack("{s:s%}", "text", q->text, q->text_length);
     json_t *ids = json_array();
     for (int32_t i = 0; i < q->prompt_n; i++)
-        json_array_append_new(ids, json_integer(q->tokens[i]));
+        mica_json_add(&ids, json_integer(q->tokens[i]));
     return json_pack("{s:o}", "tokens", ids);
 }
 

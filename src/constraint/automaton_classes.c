@@ -41,16 +41,18 @@ static bool look_same(const classes *c, int32_t s, int32_t t)
 {
     const mica_automaton *a = c->a;
     int32_t n_edges = a->first_edge[s + 1] - a->first_edge[s], n_calls = a->first_call[s + 1] - a->first_call[s];
-    const mica_fa_edge *e = a->edges + a->first_edge[s], *f = a->edges + a->first_edge[t];
-    const mica_fa_call *p = a->calls + a->first_call[s], *q = a->calls + a->first_call[t];
     bool same = a->owner[s] == a->owner[t] && a->final[s] == a->final[t];
     same = same && n_edges == a->first_edge[t + 1] - a->first_edge[t] && n_calls == a->first_call[t + 1] - a->first_call[t];
     for (int slice = 0; slice < MICA_SLICES; slice++)
         same = same && capped(c, a->chars[s][slice]) == capped(c, a->chars[t][slice]);
-    for (int32_t i = 0; same && i < n_edges; i++)
-        same = e[i].low == f[i].low && e[i].high == f[i].high && c->old[e[i].to] == c->old[f[i].to];
-    for (int32_t i = 0; same && i < n_calls; i++)
-        same = p[i].symbol == q[i].symbol && c->old[p[i].to] == c->old[q[i].to];
+    for (int32_t i = 0; same && i < n_edges; i++) { /* `edges` and `calls` are NULL where there are none */
+        const mica_fa_edge *e = &a->edges[a->first_edge[s] + i], *f = &a->edges[a->first_edge[t] + i];
+        same = e->low == f->low && e->high == f->high && c->old[e->to] == c->old[f->to];
+    }
+    for (int32_t i = 0; same && i < n_calls; i++) {
+        const mica_fa_call *p = &a->calls[a->first_call[s] + i], *q = &a->calls[a->first_call[t] + i];
+        same = p->symbol == q->symbol && c->old[p->to] == c->old[q->to];
+    }
     return same;
 }
 

@@ -46,18 +46,20 @@ static uint32_t hash_row(merger *m, int32_t s)
 static bool rows_equal(merger *m, int32_t s, int32_t t)
 {
     const mica_fa_rows *r = m->r;
-    const mica_fa_edge *es = r->edges + r->first_edge[s], *et = r->edges + r->first_edge[t];
-    const mica_fa_call *cs = r->calls + r->first_call[s], *ct = r->calls + r->first_call[t];
     int32_t n_edges = r->first_edge[s + 1] - r->first_edge[s], n_calls = r->first_call[s + 1] - r->first_call[s];
     if (r->final[s] != r->final[t] || n_edges != r->first_edge[t + 1] - r->first_edge[t] ||
         n_calls != r->first_call[t + 1] - r->first_call[t])
         return false;
-    for (int32_t i = 0; i < n_edges; i++)
-        if (es[i].low != et[i].low || es[i].high != et[i].high || target(m, s, es[i].to) != target(m, t, et[i].to))
+    for (int32_t i = 0; i < n_edges; i++) { /* `edges` and `calls` are NULL where there are none */
+        const mica_fa_edge *a = &r->edges[r->first_edge[s] + i], *b = &r->edges[r->first_edge[t] + i];
+        if (a->low != b->low || a->high != b->high || target(m, s, a->to) != target(m, t, b->to))
             return false;
-    for (int32_t i = 0; i < n_calls; i++)
-        if (cs[i].symbol != ct[i].symbol || target(m, s, cs[i].to) != target(m, t, ct[i].to))
+    }
+    for (int32_t i = 0; i < n_calls; i++) {
+        const mica_fa_call *a = &r->calls[r->first_call[s] + i], *b = &r->calls[r->first_call[t] + i];
+        if (a->symbol != b->symbol || target(m, s, a->to) != target(m, t, b->to))
             return false;
+    }
     return true;
 }
 

@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "text/utf8.h"
 
@@ -140,7 +141,9 @@ mica_status mica_json_parse(mica_tarena *arena, const char *text, size_t length,
     json_error_t at;
     builder b = {.arena = arena, .text = text, .end = text + length, .err = err};
     json_t *json =
-        json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &at);
+        mica_json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &at);
+    if (!json && mica_json_no_memory(&at))
+        return mica_fail_nomem(err, length, "the schema");
     if (!json) {
         at.text[mica_utf8_check(at.text, strlen(at.text))] = '\0'; /* it may quote what is not */
         return mica_fail_at(err, MICA_BAD_TEXT, at.position, "the schema is not valid JSON: %s (line %d, column %d)", at.text,

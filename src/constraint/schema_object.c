@@ -211,8 +211,10 @@ static const mica_regular *other_names(mica_schema_compiler *c, const mica_sshap
     mica_buf_init(&pattern, 16 << 20);
     if (!status && shape->n_properties) {
         print_names(&pattern, shape);
-        status = pattern.failed ? mica_fail(&err, MICA_INVALID_ARGUMENT, "the names of the properties are too long together")
-                                : mica_regular_parse(pattern.data, pattern.length, MICA_PATTERN_WHOLE, &named, &err);
+        status = pattern.no_memory ? mica_fail_nomem(&err, pattern.length, "the names of the properties")
+                 : pattern.failed
+                     ? mica_fail(&err, MICA_INVALID_ARGUMENT, "the names of the properties are too long together")
+                     : mica_regular_parse(pattern.data, pattern.length, MICA_PATTERN_WHOLE, &named, &err);
         if (!status)
             status = mica_regular_without(all, named, &rest, &err);
         mica_regular_free(all);

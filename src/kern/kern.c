@@ -3,11 +3,12 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/selection.h"
 #include "kern/cpu.h"
 #include "kern/fills.h"
 
 static const mica_isa isas[] = {
-#define ISA(name, supported, fill) {name, supported, fill},
+#define ISA(name, supported, fill) MICA_ROW(KERNELS_##name, {#name, supported, fill}, )
 #include "kern/isa_list.h"
 #undef ISA
 };
@@ -25,6 +26,12 @@ static void fill_up_to(size_t last, mica_kernels *k)
     k->name = isas[last].name;
 }
 
+#define ISA(name, supported, fill) MICA_ROW(KERNELS_##name, ", " #name)
+static const char isa_names[] =
+#include "kern/isa_list.h"
+    ;
+#undef ISA
+
 /* The set by its name, or the last that this CPU runs. */
 static mica_status find_set(const char *name, size_t *chosen, mica_error *err)
 {
@@ -38,7 +45,7 @@ static mica_status find_set(const char *name, size_t *chosen, mica_error *err)
     while (*chosen < n && strcmp(name, isas[*chosen].name) != 0)
         ++*chosen;
     if (*chosen == n)
-        return mica_fail(err, MICA_BAD_KERNELS, "unknown kernel set \"%s\"; this build has: " MICA_ISA_NAMES, name);
+        return mica_fail(err, MICA_BAD_KERNELS, "unknown kernel set \"%s\"; this build has: %s", name, isa_names + 2);
     if (!isas[*chosen].supported())
         return mica_fail(err, MICA_BAD_KERNELS, "this CPU cannot run the kernel set \"%s\"", name);
     return MICA_OK;

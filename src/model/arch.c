@@ -4,12 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/selection.h"
+
 #define ARCH(name) extern const mica_arch mica_arch_##name;
 #include "model/arch_list.h"
 #undef ARCH
 
 static const mica_arch *const archs[] = {
-#define ARCH(name) &mica_arch_##name,
+#define ARCH(name) MICA_ROW(ARCH_##name, &mica_arch_##name, )
 #include "model/arch_list.h"
 #undef ARCH
 };
@@ -22,9 +24,25 @@ const mica_arch *mica_arch_find(mica_str name)
     return NULL;
 }
 
+mica_status mica_arch_refuse(const char *path, mica_str name, mica_error *err)
+{
+    static const char *const all[] = {
+#define ARCH(name) #name,
+#include "model/arch_list.h"
+#undef ARCH
+    };
+    int n = (int)(name.length < 60 ? name.length : 60);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (strlen(all[i]) == name.length && memcmp(all[i], name.data, name.length) == 0)
+            return mica_fail(err, MICA_UNSUPPORTED,
+                             "%s: this build has no architecture \"%.*s\": it was made with MICA_ARCHS=" MICA_CHOSEN_ARCHS, path, n, name.data);
+    return mica_fail(err, MICA_UNSUPPORTED, "%s: architecture \"%.*s\" is not supported; this build runs %s", path, n, name.data,
+                     mica_arch_names());
+}
+
 const char *mica_arch_names(void)
 {
-#define ARCH(name) #name ", "
+#define ARCH(name) MICA_ROW(ARCH_##name, #name ", ")
     return
 #include "model/arch_list.h"
         "and nothing else";

@@ -51,6 +51,8 @@ typedef struct mica_arch {
 
 /** NULL if unknown. */
 const mica_arch *mica_arch_find(mica_str name);
+/** The error for a file at `path` with an architecture that mica_arch_find() does not find: unknown, or left out of this build. */
+mica_status mica_arch_refuse(const char *path, mica_str name, mica_error *err);
 /** "llama, qwen2, ... and nothing else", for messages. Static. */
 const char *mica_arch_names(void);
 

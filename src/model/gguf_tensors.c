@@ -1,6 +1,8 @@
 /* gguf_tensors.c - reads the tensor table of a file and checks that every tensor lies in it, aligned, and alone. */
 #include "model/gguf_parse.h"
 
+#include "base/selection.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +74,10 @@ static mica_status take_type(mica_gguf_reader *r, mica_gguf_tensor *t)
     if (status != MICA_OK)
         return status;
     t->quant = mica_quant_of(type);
+    if (!t->quant && mica_quant_known(type))
+        return mica_gguf_reader_fail(r, MICA_UNSUPPORTED, r->at - 4,
+                                     "has type %s, which this build cannot read: it was made with MICA_TYPES=" MICA_CHOSEN_TYPES,
+                                     mica_quant_known(type));
     if (!t->quant)
         return mica_gguf_reader_fail(r, MICA_UNSUPPORTED, r->at - 4,
                                      "has type id %" PRIu32 ", which this build cannot read; it reads %s", type,

@@ -210,8 +210,7 @@ mica_status mica_weights_bind(const mica_gguf *g, int32_t n_vocab, void (*on_war
         return status;
     out->arch = mica_arch_find(name);
     if (!out->arch)
-        return mica_fail(err, MICA_UNSUPPORTED, "%s: architecture \"%.*s\" is not supported; this build runs %s",
-                         mica_gguf_path(g), (int)(name.length < 60 ? name.length : 60), name.data, mica_arch_names());
+        return mica_arch_refuse(mica_gguf_path(g), name, err);
     status = mica_arch_configure(out->arch, g, &out->h, err);
     if (status)
         return status;

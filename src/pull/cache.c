@@ -1,8 +1,10 @@
 #include "pull/cache.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,12 +106,10 @@ static bool stamp_text(const char *blob, char out[64])
 void mica_cache_stamp(const char *blob)
 {
     char path[4200], text[64];
-    mica_newfile file;
     if (!stamp_text(blob, text) || snprintf(path, sizeof path, "%s.ok", blob) >= (int)sizeof path)
         return;
-    if (mica_newfile_open(path, &file, NULL) == MICA_OK && mica_newfile_write(&file, text, strlen(text), NULL) == MICA_OK)
-        (void)mica_newfile_commit(&file, NULL); /* a folder that cannot be written costs a hash each time, nothing else */
-    mica_newfile_discard(&file);
+    /* a folder that cannot be written costs a hash each time, nothing else */
+    (void)mica_newfile_put(path, MICA_NEWFILE_PRIVATE, text, strlen(text), NULL);
 }
 
 static bool blob_is_stamped(const char *blob)
@@ -165,6 +165,24 @@ mica_status mica_cache_check(const char *path, const mica_pull_options *o, mica_
 
 /* ---- Links ---- */
 
+/* NAME.gguf.tmp-PID: of a pull that was killed before it gave the link its name. */
+static void drop_dead_links(const char *folder, const char *path)
+{
+    const char *name = strrchr(path, '/') + 1;
+    size_t n = strlen(name);
+    DIR *dir = opendir(folder);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        char *end;
+        if (strncmp(e->d_name, name, n) != 0 || strncmp(e->d_name + n, ".tmp-", 5) != 0)
+            continue;
+        long pid = strtol(e->d_name + n + 5, &end, 10);
+        if (*end == '\0' && pid > 0 && pid <= INT_MAX && kill((pid_t)pid, 0) != 0 && errno == ESRCH)
+            unlinkat(dirfd(dir), e->d_name, 0);
+    }
+    if (dir)
+        closedir(dir);
+}
+
 mica_status mica_cache_link(const char *folder, const char *name, const char *sum, char path[4096], mica_error *err)
 {
     char target[128], temporary[4200];
@@ -183,6 +201,7 @@ mica_status mica_cache_link(const char *folder, const char *name, const char *su
                          mica_path_tail(path));
     }
     snprintf(temporary, sizeof temporary, "%s.tmp-%ld", path, (long)getpid());
+    drop_dead_links(folder, path);
     unlink(temporary);
     if (symlink(target, temporary) != 0 || rename(temporary, path) != 0) {
         int reason = errno;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/map.h"
 #include "base/mem.h"
 
@@ -174,7 +175,9 @@ mica_status mica_pull_entry_parse(const char *text, size_t length, const char *f
     *entry = (mica_pull_entry){.bytes = -1};
     if (length > MICA_ENTRY_BYTES)
         return mica_fail(err, MICA_BAD_TEXT, "%s has more than %zu bytes: it is no registry file", file, MICA_ENTRY_BYTES);
-    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &where);
+    json_t *root = mica_json_loadb(text, length, JSON_REJECT_DUPLICATES, &where);
+    if (!root && mica_json_no_memory(&where))
+        return mica_fail_nomem(err, length, "the registry file");
     if (!json_is_object(root)) {
         json_decref(root);
         return root ? mica_fail(err, MICA_BAD_TEXT, "%s: a registry file is a JSON object", file)

@@ -191,17 +191,10 @@ static void read_origin(mica_part *part)
 mica_status mica_part_origin(mica_part *part, const char *url, const char *validator, mica_error *err)
 {
     char text[sizeof part->url + sizeof part->validator + 3];
-    mica_newfile file;
     snprintf(part->url, sizeof part->url, "%s", url);
     snprintf(part->validator, sizeof part->validator, "%s", validator);
     int n = snprintf(text, sizeof text, "%s\n%s\n", part->url, part->validator);
-    mica_status status = mica_newfile_open(part->from, &file, err);
-    if (!status)
-        status = mica_newfile_write(&file, text, (size_t)n, err);
-    if (!status)
-        status = mica_newfile_commit(&file, err);
-    mica_newfile_discard(&file);
-    return status;
+    return mica_newfile_put(part->from, MICA_NEWFILE_PRIVATE, text, (size_t)n, err);
 }
 
 /* ---- Life ---- */

@@ -1,19 +1,22 @@
 /* quant.c - the table of formats, lookups, and the decoding that all block formats share. Called by model (reading tensors),
  * kern (the portable dot product) and the tools that write GGUF files. */
 #include "quant/quant.h"
+#include "base/selection.h"
 #include "quant/formats.h"
 
-#define FLOAT_ROW(NAME, lower, bytes)                                                                  \
-    [MICA_TYPE_##NAME] = {MICA_TYPE_##NAME, #NAME, 1, bytes, false, NULL, mica_##lower##_decode, mica_##lower##_encode},
+#define FLOAT_ROW(NAME, lower, bytes)                                                                                     \
+    MICA_ROW(TYPE_##lower,                                                                                                \
+             [MICA_TYPE_##NAME] = {MICA_TYPE_##NAME, #NAME, 1, bytes, false, NULL, mica_##lower##_decode, mica_##lower##_encode}, )
 #define BLOCK_ROW(NAME, lower, weights, mins)                                                          \
-    [MICA_TYPE_##NAME] = {MICA_TYPE_##NAME,                                                            \
-                          #NAME,                                                                       \
-                          weights,                                                                     \
-                          (int32_t)sizeof(mica_block_##lower),                                         \
-                          mins,                                                                        \
-                          mica_##lower##_unpack,                                                       \
-                          mica_quant_decode_blocks,                                                    \
-                          mica_##lower##_encode},
+    MICA_ROW(TYPE_##lower,                                                                             \
+             [MICA_TYPE_##NAME] = {MICA_TYPE_##NAME,                                                   \
+                                   #NAME,                                                              \
+                                   weights,                                                            \
+                                   (int32_t)sizeof(mica_block_##lower),                                \
+                                   mins,                                                               \
+                                   mica_##lower##_unpack,                                              \
+                                   mica_quant_decode_blocks,                                           \
+                                   mica_##lower##_encode}, )
 
 /* Indexed by type id; the rows of ids that this build cannot read are zero. */
 static const mica_quant quant_table[MICA_TYPE_COUNT] = {MICA_QUANT_LIST(FLOAT_ROW, BLOCK_ROW)};
@@ -21,6 +24,14 @@ static const mica_quant quant_table[MICA_TYPE_COUNT] = {MICA_QUANT_LIST(FLOAT_RO
 const mica_quant *mica_quant_of(uint32_t type)
 {
     return type < MICA_TYPE_COUNT && quant_table[type].name ? &quant_table[type] : NULL;
+}
+
+#define NAME_OF(NAME, ...) [MICA_TYPE_##NAME] = #NAME,
+
+const char *mica_quant_known(uint32_t type)
+{
+    static const char names[MICA_TYPE_COUNT][8] = {MICA_QUANT_LIST(NAME_OF, NAME_OF)};
+    return type < MICA_TYPE_COUNT && names[type][0] ? names[type] : NULL;
 }
 
 static char ascii_upper(char c) { return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c; }
@@ -38,8 +49,8 @@ const mica_quant *mica_quant_by_name(const char *name)
     return NULL;
 }
 
-#define FLOAT_NAME(NAME, lower, bytes) ", " #NAME
-#define BLOCK_NAME(NAME, lower, weights, mins) ", " #NAME
+#define FLOAT_NAME(NAME, lower, bytes) MICA_ROW(TYPE_##lower, ", " #NAME)
+#define BLOCK_NAME(NAME, lower, weights, mins) MICA_ROW(TYPE_##lower, ", " #NAME)
 
 const char *mica_quant_names(void)
 {

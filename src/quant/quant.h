@@ -50,6 +50,8 @@ typedef struct mica_quant {
 
 /** The format of a GGUF type id, or NULL if this build cannot read it. */
 const mica_quant *mica_quant_of(uint32_t type);
+/** The name of a type id that a build may have, whether this one has it or not; NULL: of none. Static. */
+const char *mica_quant_known(uint32_t type);
 /** By name ("Q4_K", case-insensitive); NULL if unknown. */
 const mica_quant *mica_quant_by_name(const char *name);
 /** The names of all readable formats, separated by ", "; for messages. Static. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "serve/fields.h"
+#include "base/json.h"
 #include "serve/chat_prompt.h"
 #include "serve/tool_fields.h"
 
@@ -146,7 +147,7 @@ static json_t *whole(mica_request *r)
     json_t *choices = json_array();
     for (int32_t i = 0; i < r->n_choices; i++) {
         mica_choice *c = &r->choices[i];
-        json_array_append_new(choices, json_pack("{s:i, s:o, s:o, s:s}", "index", c->index, "message", message_of(c),
+        mica_json_add(&choices, json_pack("{s:i, s:o, s:o, s:s}", "index", c->index, "message", message_of(c),
                                                  "logprobs", take_logprobs(c), "finish_reason", c->finish));
     }
     return json_pack("{s:s, s:s, s:I, s:s, s:s, s:o, s:o, s:o}", "id", r->id, "object", "chat.completion", "created",

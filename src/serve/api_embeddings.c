@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "serve/fields.h"
 #include "serve/http.h"
@@ -193,7 +194,7 @@ static void put_rest(embed_task *t)
                              "prompt_tokens", n, "total_tokens", n, "mica", "queue_ms",
                              (double)(t->base.started_ns - arrived) / 1e6, "total_ms", (double)(mica_now_ns() - arrived) / 1e6,
                              "prompt_n", n);
-    char *text = rest ? json_dumps(rest, MICA_JSON_FLAGS) : NULL;
+    char *text = rest ? mica_json_dumps(rest, MICA_JSON_FLAGS) : NULL;
     mica_buf_puts(&t->out, "],");
     if (!text || !mica_buf_puts(&t->out, text + 1))
         t->out.failed = true;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "serve/fields.h"
 
 static bool no_memory(mica_fault *fault)
@@ -108,7 +109,7 @@ static char *request_json(const json_t *body, const json_t *messages, mica_fault
     }
     json_t *request = json_pack("{s:O, s:b, s:O*}", "messages", messages, "add_generation_prompt", 1, "chat_template_kwargs",
                                 kwargs);
-    char *json = request ? json_dumps(request, JSON_COMPACT) : NULL;
+    char *json = request ? mica_json_dumps(request, JSON_COMPACT) : NULL;
     json_decref(request);
     if (!json)
         no_memory(fault);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "serve/receipts.h"
 #include "session/engine.h"
 
@@ -32,7 +33,7 @@ static json_t *token_json(const mica_model *model, int32_t token, float logprob)
     json_t *list = json_array();
     n = n <= sizeof bytes ? n : 0;
     for (size_t i = 0; i < n; i++)
-        json_array_append_new(list, json_integer((unsigned char)bytes[i]));
+        mica_json_add(&list, json_integer((unsigned char)bytes[i]));
     return json_pack("{s:o, s:f, s:o}", "token", mica_json_lossy(bytes, n), "logprob",
                      logprob > -9999.0f ? (double)logprob : -9999.0, "bytes", list);
 }
@@ -42,7 +43,7 @@ static void note_logprobs(mica_choice *c, const mica_token_event *e)
     const mica_request *r = c->request;
     json_t *entry = token_json(r->context->model, e->token, e->logprob), *top = json_array();
     for (int32_t i = 0; i < e->n_top && i < r->n_top; i++)
-        json_array_append_new(top, token_json(r->context->model, e->top_tokens[i], e->top_logprobs[i]));
+        mica_json_add(&top, token_json(r->context->model, e->top_tokens[i], e->top_logprobs[i]));
     json_object_set_new(entry, "top_logprobs", top);
     json_array_append_new(c->logprobs, entry);
 }
@@ -187,7 +188,7 @@ static void close_request(mica_request *r)
         return;
     }
     json_t *whole = r->api->whole(r);
-    char *text = whole ? json_dumps(whole, MICA_JSON_FLAGS) : NULL;
+    char *text = whole ? mica_json_dumps(whole, MICA_JSON_FLAGS) : NULL;
     if (r->job)
         mica_job_reply(r->job, 200, "application/json", text, text ? strlen(text) : 0);
     free(text);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "serve/limits.h"
 
 static const char *type_of(int status)
@@ -92,7 +93,7 @@ char *mica_fault_json(const mica_fault *f)
     json_t *param = *f->param ? clean_text(f->param) : json_null();
     json_t *error = json_pack("{s:{s:o, s:s, s:o, s:s?}}", "error", "message", clean_text(f->message), "type", f->type, "param",
                               param, "code", f->code);
-    char *text = error ? json_dumps(error, MICA_JSON_FLAGS) : NULL;
+    char *text = error ? mica_json_dumps(error, MICA_JSON_FLAGS) : NULL;
     json_decref(error);
     return text;
 }

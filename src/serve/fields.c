@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/json.h"
 #include "serve/limits.h"
 
 /* The deepest nesting of brackets outside of strings; the parser is recursive, and so are templates and schemas behind it. */
@@ -34,7 +35,11 @@ json_t *mica_fields_parse(const char *body, size_t length, mica_fault *fault)
         mica_fault_bad(fault, NULL, "the JSON of the body is nested deeper than %d levels", MICA_SERVE_DEPTH_MAX);
         return NULL;
     }
-    json_t *object = json_loadb(body, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
+    json_t *object = mica_json_loadb(body, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
+    if (!object && mica_json_no_memory(&why)) {
+        mica_fault_set(fault, 500, "out_of_memory", NULL, "the server has no memory for the request");
+        return NULL;
+    }
     if (!object) {
         mica_fault_bad(fault, NULL, "the body is not valid JSON: line %d, column %d: %s", why.line, why.column, why.text);
         return NULL;

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #ifdef MICA_HAVE_ROUTER
 #include "serve/route_mode.h"
@@ -174,8 +175,23 @@ static void on_wake(evutil_socket_t fd, short what, void *user)
         mica_connection_news(job);
 }
 
+/* libevent ends the process itself when it gets none for what it needs: one for epoll, two pairs for signals. */
+static bool has_descriptors(int wake)
+{
+    enum { NEEDED = 6 };
+    int held[NEEDED], n = 0;
+    while (n < NEEDED && (held[n] = dup(wake)) >= 0)
+        n++;
+    bool has = n == NEEDED;
+    while (n > 0)
+        close(held[--n]);
+    return has;
+}
+
 static mica_status make_events(mica_server *s, mica_error *err)
 {
+    if (!has_descriptors(s->outbox.wake))
+        return mica_fail(err, MICA_IO_ERROR, "the system allows too few open files for a server: raise the limit (ulimit -n)");
     static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
     struct event_config *config = event_config_new();
     if (config)
@@ -191,7 +207,7 @@ static mica_status make_events(mica_server *s, mica_error *err)
     s->wake = good ? event_new(s->base, s->outbox.wake, EV_READ | EV_PERSIST, on_wake, s) : NULL;
     s->resume = good ? evtimer_new(s->base, on_resume, s) : NULL;
     good = good && s->wake && s->resume && event_add(s->wake, NULL) == 0;
-    return good ? MICA_OK : mica_fail(err, MICA_OUT_OF_MEMORY, "the system refuses an event loop");
+    return good ? MICA_OK : mica_fail(err, MICA_OUT_OF_MEMORY, "the system refuses memory for an event loop");
 }
 
 /* ---- Making and ending ---- */
@@ -226,6 +242,7 @@ static mica_status make_context(mica_server *s, mica_error *err)
                                       .peak_bytes = plan.peak_bytes,
                                       .think = s->options.think,
                                       .created = (int64_t)time(NULL),
+                                      .began_ns = mica_now_ns(),
                                       .telemetry = s->options.telemetry,
                                       .telemetry_text = s->options.telemetry_text,
                                       .require = s->options.require,

@@ -85,8 +85,8 @@ static bool read_request_line(mica_http_parse *p, char *line)
         return other ? refuse(p, 505, "http_version", "only HTTP/1.1 and HTTP/1.0 are spoken here")
                      : malformed(p, "the request line is not METHOD PATH HTTP/1.1");
     }
-    if (strncasecmp(target, "http://", 7) == 0 && strchr(target + 7, '/'))
-        target = strchr(target + 7, '/');
+    char *path = strncasecmp(target, "http://", 7) == 0 ? strchr(target + 7, '/') : NULL;
+    target = path ? path : target;
     if ((*target != '/' && strcmp(target, "*") != 0) || !is_printable(target, false))
         return malformed(p, "the request's path does not begin with a slash");
     p->http10 = version[7] == '0';

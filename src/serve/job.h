@@ -48,6 +48,7 @@ struct mica_job {
     mica_job *next_news;         /* (out) */
     mica_job *next;              /* in a worker's queue */
     _Atomic int64_t *in_flight;  /* counted down when the job is gone; NULL: not counted */
+    _Atomic int64_t started_ns;  /* when its first reply got a slot; 0: not yet */
 };
 
 mica_status mica_outbox_init(mica_outbox *box, mica_error *err);

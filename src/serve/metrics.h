@@ -21,6 +21,8 @@ typedef struct mica_metrics {
     _Atomic uint64_t prompt_tokens, cached_tokens, generated_tokens, steps;
     _Atomic uint64_t clients_left, slow_readers, timeouts, queue_refusals, connection_refusals, connections_total;
     _Atomic int64_t connections, in_flight, running, slots;
+    _Atomic int64_t queued; /* requests that wait for a slot: of in_flight, and of the router's rungs */
+    _Atomic bool lower_rung; /* the governor asks for a smaller model */
     _Atomic int64_t shed_level; /* mica_shed_level */
     _Atomic uint64_t shed_tokens;
     _Atomic int64_t kv_tokens, kv_cached, kv_capacity, kv_evictions, suspensions;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/xxh64.h"
+#include "base/json.h"
 #include "serve/fields.h"
 #include "serve/receipts.h"
 #include "serve/request.h"
@@ -196,7 +197,7 @@ static bool read_schema(mica_request *r, const json_t *format, const char *param
         return mica_fault_bad(fault, param, "a format of the type \"json_schema\" needs a \"schema\", an object");
     if (!mica_field_bool(holder, "strict", &strict, fault))
         return false;
-    char *text = json_dumps(schema, JSON_COMPACT);
+    char *text = mica_json_dumps(schema, JSON_COMPACT);
     mica_buf key;
     mica_buf_init(&key, 4 * MICA_SERVE_BODY_MAX);
     mica_buf_putc(&key, strict ? 'S' : 'L');

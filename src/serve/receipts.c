@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "serve/fields.h"
 #include "serve/http.h"
 #include "session/receipt.h"
@@ -46,7 +47,7 @@ bool mica_receipts_read(mica_request *r, mica_fault *fault)
 bool mica_receipts_refuse(mica_job *job)
 {
     mica_fault fault;
-    json_t *body = json_loadb(job->body, job->length, 0, NULL);
+    json_t *body = mica_json_loadb(job->body, job->length, 0, NULL);
     const json_t *ours = json_object_get(body, "x_mica"), *receipt = json_object_get(ours, "receipt");
     bool asks = json_is_true(receipt) || json_array_size(json_object_get(ours, "require")) > 0;
     json_decref(body);
@@ -88,7 +89,7 @@ static json_t *receipt_of(const mica_choice *c)
     char *text;
     if (!c->receipt || mica_receipt_json(c->receipt, &text, NULL))
         return json_null();
-    json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    json_t *object = mica_json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     mica_free(text);
     return object ? object : json_null();
 }
@@ -103,7 +104,7 @@ void mica_receipts_add(const mica_request *r, json_t *timings)
     }
     json_t *list = json_array();
     for (int32_t i = 0; i < r->n_choices; i++)
-        json_array_append_new(list, receipt_of(&r->choices[i]));
+        mica_json_add(&list, receipt_of(&r->choices[i]));
     json_object_set_new(timings, "receipts", list);
 }
 

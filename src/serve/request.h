@@ -28,6 +28,7 @@ typedef struct mica_serve_context {
     int64_t peak_bytes; /* memory of the process, as predicted before the slots were made */
     bool think;       /* reasoning apart, unless a request says otherwise */
     int64_t created;  /* when the server began, Unix time */
+    int64_t began_ns; /* the same, monotonic */
     mica_metrics *metrics;
     mica_cache *cache; /* of compiled constraints and tools; NULL: none */
     struct mica_telemetry *telemetry; /* of every reply; NULL: none */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "serve/http.h"
+#include "base/json.h"
 #include "serve/page.h"
 #include "serve/receipts.h"
 #include "serve/score.h"
@@ -15,7 +16,7 @@
 
 static void reply_json(mica_job *job, int status, json_t *json)
 {
-    char *text = json ? json_dumps(json, MICA_JSON_FLAGS) : NULL;
+    char *text = json ? mica_json_dumps(json, MICA_JSON_FLAGS) : NULL;
     mica_job_reply(job, status, "application/json", text, text ? strlen(text) : 0);
     free(text);
     json_decref(json);

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "mica/mica_governor.h"
 #include "serve/queue.h"
 
 typedef struct mica_slot {
@@ -16,6 +17,7 @@ typedef struct mica_slot {
 struct mica_schedule {
     const mica_serve_context *context;
     mica_batch *batch;
+    mica_governor *governor; /* NULL: none */
     int32_t n_slots, n_busy;
     int64_t measured_ns;
     mica_slot *slots;
@@ -39,6 +41,16 @@ static void release_request(mica_request *r)
     mica_request_free(r);
 }
 
+/* For those who choose between models. */
+static void note_wish(const mica_schedule *s)
+{
+    mica_governor_info info;
+    if (!s->governor)
+        return;
+    mica_governor_get_info(s->governor, &info);
+    atomic_store(&s->context->metrics->lower_rung, info.output.lower_rung);
+}
+
 static void on_done(void *user, mica_status status, const mica_result *result, const mica_error *error)
 {
     mica_choice *c = user;
@@ -48,6 +60,7 @@ static void on_done(void *user, mica_status status, const mica_result *result, c
     slot->choice = NULL;
     s->n_busy--;
     (void)mica_session_set_receipt(slot->session, NULL, NULL);
+    note_wish(s);
     mica_choice_finish(c, status, result, error);
     (void)mica_session_reset(slot->session, NULL); /* what it computed stays in the batch's prefixes */
     if (r->n_ended == r->n_started && !mica_queue_has(&s->waiting, r))
@@ -92,6 +105,7 @@ static bool start_choice(mica_schedule *s, mica_slot *slot, mica_choice *c)
     }
     if (r->n_started++ == 0) {
         atomic_fetch_add(&r->context->metrics->running, 1);
+        atomic_store(&r->job->started_ns, c->started_ns);
         mica_histogram_add(&r->context->metrics->queue_time, (double)(c->started_ns - r->job->arrived_ns) / 1e9);
     }
     c->slot = slot;
@@ -109,6 +123,12 @@ static int32_t running_of(const void *user, uint64_t client)
     return n;
 }
 
+static void leave_queue(mica_schedule *s, mica_request *r)
+{
+    mica_queue_remove(&s->waiting, r);
+    atomic_fetch_sub(&s->context->metrics->queued, 1);
+}
+
 /* Starts what there are slots for; a request leaves the queue when its last choice has started. */
 static void start_waiting(mica_schedule *s, int64_t now)
 {
@@ -120,7 +140,7 @@ static void start_waiting(mica_schedule *s, int64_t now)
         bool good = start_choice(s, idle_slot(s), c);
         if (good && r->n_started < r->n_choices)
             continue;
-        mica_queue_remove(&s->waiting, r);
+        leave_queue(s, r);
         if (r->n_ended == r->n_started)
             release_request(r);
     }
@@ -146,7 +166,7 @@ static void drop_waiting(mica_schedule *s, int64_t now)
         check_time(r, now);
         if (!mica_request_is_dropped(r))
             continue;
-        mica_queue_remove(&s->waiting, r);
+        leave_queue(s, r);
         if (r->n_ended == r->n_started)
             release_request(r);
     }
@@ -293,6 +313,7 @@ mica_status mica_schedule_new(const mica_serve_context *context, const mica_batc
         return mica_fail_nomem(err, sizeof *s, "the scheduler");
     s->context = context;
     s->n_slots = options->max_sessions;
+    s->governor = options->governor;
     mica_queue_init(&s->waiting);
     mica_queue_init(&s->inbox);
     pthread_mutex_init(&s->lock, NULL);
@@ -347,6 +368,7 @@ void mica_schedule_free(mica_schedule *s)
 
 void mica_schedule_submit(mica_schedule *s, mica_request *r)
 {
+    atomic_fetch_add(&s->context->metrics->queued, 1);
     pthread_mutex_lock(&s->lock);
     mica_queue_add(&s->inbox, r);
     pthread_cond_signal(&s->news);

@@ -2,9 +2,9 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "device/memory.h"
 #include "device/thermal.h"
 #include "serve/page.h"
@@ -66,7 +66,7 @@ static json_t *status(const mica_server *s, const mica_memory_plan *plan)
     json_t *load = json_pack("{s:I, s:I, s:I, s:i}", "slots", (json_int_t)atomic_load(&m->slots), "running", (json_int_t)running, "waiting",
                              (json_int_t)(waiting > 0 ? waiting : 0), "queue", s->options.queue);
     return json_pack("{s:s, s:s, s:I, s:f, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version", mica_version(), "state",
-                     s->draining ? "shutting down" : "ok", "uptime_s", (json_int_t)(time(NULL) - s->context.created), "clock_s",
+                     s->draining ? "shutting down" : "ok", "uptime_s", (json_int_t)((mica_now_ns() - s->context.began_ns) / 1000000000), "clock_s",
                      (double)mica_now_ns() / 1e9, "n_ctx", s->context.n_ctx, "threads", plan->n_threads, "model", model(s), "memory",
                      memory(s, plan), "temperature", temperature(s), "load", load, "kv", kv, "tokens", tokens(m), "ttft",
                      histogram(&m->ttft), "tpot", histogram(&m->tpot));
@@ -83,7 +83,7 @@ void mica_page_status(mica_server *s, mica_job *job)
         return;
     }
     json_t *json = status(s, &plan);
-    char *text = json ? json_dumps(json, MICA_JSON_FLAGS) : NULL;
+    char *text = json ? mica_json_dumps(json, MICA_JSON_FLAGS) : NULL;
     mica_job_reply(job, 200, "application/json", text, text ? strlen(text) : 0);
     free(text);
     json_decref(json);

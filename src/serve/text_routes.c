@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/json.h"
 #include "serve/chat_prompt.h"
 #include "session/engine.h"
 
@@ -42,7 +43,7 @@ json_t *mica_text_tokenize(const mica_serve_context *context, const json_t *body
     }
     json_t *tokens = json_array();
     for (size_t i = 0; i < n; i++)
-        json_array_append_new(tokens, pieces ? piece_of(context->model, ids[i]) : json_integer(ids[i]));
+        mica_json_add(&tokens, pieces ? piece_of(context->model, ids[i]) : json_integer(ids[i]));
     mica_free(ids);
     return json_pack("{s:o}", "tokens", tokens);
 }

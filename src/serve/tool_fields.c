@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "serve/fields.h"
 
 static bool read_choice(const json_t *choice, mica_tools_options *o, mica_fault *fault)
@@ -92,7 +93,7 @@ static bool make_new(mica_request *r, const char *text, const mica_tools_options
 static bool make(mica_request *r, const json_t *tools, const mica_tools_options *o, mica_fault *fault)
 {
     json_t *all = in_one_form(tools);
-    char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
+    char *text = all ? mica_json_dumps(all, JSON_COMPACT) : NULL;
     mica_buf key;
     mica_buf_init(&key, 4 * MICA_SERVE_BODY_MAX);
     mica_buf_printf(&key, "T%d,%d,%d,%.200s\n", o->choice, o->parallel, o->lenient,

@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "constraint/schema.h"
 #include "session/engine.h"
@@ -51,8 +52,9 @@ static mica_status grammar_of_choices(const json_t *array, mica_grammar **out, m
 static mica_status parse_choices(const char *text, size_t length, mica_grammar **out, mica_error *err)
 {
     json_error_t why;
-    json_t *array = json_loadb(text, length, JSON_ALLOW_NUL | JSON_DECODE_ANY, &why);
-    mica_status status = array ? grammar_of_choices(array, out, err)
+    json_t *array = mica_json_loadb(text, length, JSON_ALLOW_NUL | JSON_DECODE_ANY, &why);
+    mica_status status = array                      ? grammar_of_choices(array, out, err)
+                         : mica_json_no_memory(&why) ? mica_fail_nomem(err, length, "the choices")
                                : mica_fail_at(err, MICA_BAD_TEXT, why.position, "the choices are not JSON: %s", why.text);
     json_decref(array);
     return status;

@@ -153,8 +153,11 @@ static mica_status complete(mica_guide *g, mica_matcher *at, const char *healing
         return mica_fail_nomem(err, n_healing + length + 1, "the completion of a reply");
     if (n_healing > 0)
         memcpy(text, healing, n_healing);
-    mica_matcher_shortest_end(at, text + n_healing, length);
-    mica_status status = push_text(g, text, n_healing + length, list, done, err);
+    mica_status status = mica_matcher_shortest_end(at, text + n_healing, length) == length
+                             ? MICA_OK
+                             : mica_fail_nomem(err, length, "the completion of a reply");
+    if (!status)
+        status = push_text(g, text, n_healing + length, list, done, err);
     free(text);
     return status;
 }

@@ -101,7 +101,6 @@ static bool find_hash(const char *text, const char *key, const char *path, char 
 /* Puts the model's line first, and keeps of the others what there is room for. Without a cache it is only slower. */
 static void keep_hash(const char *cache, const char *text, const char *hash, const char *key, const char *path)
 {
-    mica_newfile file = {.fd = -1};
     mica_buf out;
     size_t length = 0;
     mica_buf_init(&out, CACHE_BYTES - 1);
@@ -113,9 +112,8 @@ static void keep_hash(const char *cache, const char *text, const char *hash, con
             mica_buf_append(&out, line, more);
         line += more;
     }
-    if (!out.failed && !mica_newfile_open(cache, &file, NULL) && !mica_newfile_write(&file, out.data, out.length, NULL))
-        (void)mica_newfile_commit(&file, NULL);
-    mica_newfile_discard(&file);
+    if (!out.failed)
+        (void)mica_newfile_put(cache, MICA_NEWFILE_PRIVATE, out.data, out.length, NULL);
     mica_buf_free(&out);
 }
 

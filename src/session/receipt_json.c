@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "session/receipt_impl.h"
 
 #define DIGITS 9 /* of real numbers, as in the server's answers */
@@ -27,8 +28,10 @@ static json_t *state(const mica_device_state *d)
     json_t *power = json_pack("{s:o, s:o, s:o, s:o, s:o}", "battery", name(mica_battery_status_name(d->battery), d->battery),
                               "battery_level", real(d->battery_level), "battery_w", real(d->battery_w), "on_mains",
                               answer(d->on_mains), "power_save", answer(d->power_save));
-    if (heat && power)
-        json_object_update(heat, power);
+    if (!power || json_object_update(heat, power) != 0) {
+        json_decref(heat);
+        heat = NULL;
+    }
     json_decref(power);
     return heat;
 }
@@ -48,7 +51,7 @@ static json_t *kernels(const mica_receipt *r)
         if (!colon)
             continue;
         *colon = '\0';
-        json_object_set_new(parts, line, json_string(colon + 2));
+        mica_json_set(&parts, line, json_string(colon + 2));
     }
     mica_free(text);
     return json_pack("{s:s, s:o}", "set", r->result.kernels, "parts", parts);
@@ -69,7 +72,7 @@ static json_t *threads(const mica_receipt *r)
 {
     json_t *cpus = json_array();
     for (int i = 0; i < r->threads.n_threads && i < MICA_MAX_THREADS; i++)
-        json_array_append_new(cpus, r->threads.cpus[i] < 0 ? json_null() : json_integer(r->threads.cpus[i]));
+        mica_json_add(&cpus, r->threads.cpus[i] < 0 ? json_null() : json_integer(r->threads.cpus[i]));
     return json_pack("{s:i, s:i, s:i, s:o}", "n", r->result.n_threads, "least", r->threads_least, "most", r->threads_most,
                      "cpus", cpus);
 }
@@ -117,7 +120,7 @@ static json_t *conditions(const mica_receipt *r)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < r->n_conditions; i++)
-        json_array_append_new(list, json_string(r->conditions[i].text));
+        mica_json_add(&list, json_string(r->conditions[i].text));
     return list;
 }
 
@@ -152,7 +155,7 @@ mica_status mica_receipt_json(const mica_receipt *r, char **text, mica_error *er
                          "there is no receipt: no reply has ended since this one was made or begun again");
     json_t *object = whole(r);
     if (object)
-        *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS));
+        *text = mica_json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS));
     json_decref(object);
     return *text ? MICA_OK : mica_fail_nomem(err, 1 << 16, "the receipt");
 }

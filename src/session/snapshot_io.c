@@ -68,7 +68,7 @@ mica_status mica_snapshot_write_file(const void *owner, mica_snapshot_header *h,
                                      mica_error *err)
 {
     mica_newfile file;
-    mica_status status = mica_newfile_open(path, &file, err);
+    mica_status status = mica_newfile_open(path, MICA_NEWFILE_PRIVATE, &file, err);
     mica_sink to = {.put = put_file, .file = &file};
     if (!status)
         status = put_all(owner, h, put, &to, err);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "session/session.h"
 
 typedef struct candidate {
@@ -203,7 +204,7 @@ static int by_probability(const void *a, const void *b)
     return x->label < y->label ? -1 : x->label > y->label;
 }
 
-static void put_result(const mica_task *t, const double *scores, const size_t *tokens, rank *ranks, json_t *result)
+static void put_result(const mica_task *t, const double *scores, const size_t *tokens, rank *ranks, json_t **result)
 {
     double best = -INFINITY, total = 0.0;
     for (size_t i = 0; i < t->n_labels; i++) {
@@ -216,16 +217,16 @@ static void put_result(const mica_task *t, const double *scores, const size_t *t
         ranks[i].probability /= total;
     qsort(ranks, t->n_labels, sizeof *ranks, by_probability);
     bool none = t->kind == MICA_TASK_ROUTE && ranks[0].probability < t->threshold;
-    json_object_set_new(result, "label", json_string(none ? t->none : t->labels[ranks[0].label].name));
+    mica_json_set(result, "label", json_string(none ? t->none : t->labels[ranks[0].label].name));
     json_t *list = json_array();
     for (size_t i = 0; i < t->n_labels; i++)
-        json_array_append_new(list, json_pack("{s:s, s:f, s:I, s:f}", "label", t->labels[ranks[i].label].name, "logprob",
+        mica_json_add(&list, json_pack("{s:s, s:f, s:I, s:f}", "label", t->labels[ranks[i].label].name, "logprob",
                                               scores[ranks[i].label], "tokens", (json_int_t)tokens[ranks[i].label],
                                               "probability", ranks[i].probability));
-    json_object_set_new(result, "scores", list);
+    mica_json_set(result, "scores", list);
 }
 
-mica_status mica_task_classify(mica_task_job *job, json_t *result, mica_error *err)
+mica_status mica_task_classify(mica_task_job *job, json_t **result, mica_error *err)
 {
     mica_task *t = job->task;
     double *scores = calloc(t->n_labels, sizeof *scores);

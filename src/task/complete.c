@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "session/session.h"
 
 static mica_status append(mica_task_tokens *to, const mica_task_tokens *more, mica_error *err)
@@ -61,7 +62,7 @@ static mica_status make_prompt(const mica_task_job *job, bool *fim, mica_task_to
     return status;
 }
 
-mica_status mica_task_complete(mica_task_job *job, json_t *result, mica_error *err)
+mica_status mica_task_complete(mica_task_job *job, json_t **result, mica_error *err)
 {
     const mica_task *t = job->task;
     mica_generate_options o = mica_generate_options_default();
@@ -79,9 +80,9 @@ mica_status mica_task_complete(mica_task_job *job, json_t *result, mica_error *e
     if (!status)
         status = mica_task_generate(job, tokens.id, tokens.n, &o, &text, &reason, err);
     if (!status) {
-        json_object_set_new(result, "completion", json_stringn(text.data ? text.data : "", text.length));
-        json_object_set_new(result, "mode", json_string(fim ? "fim" : "prefix"));
-        json_object_set_new(result, "stop_reason", json_string(reason));
+        mica_json_set(result, "completion", json_stringn(text.data ? text.data : "", text.length));
+        mica_json_set(result, "mode", json_string(fim ? "fim" : "prefix"));
+        mica_json_set(result, "stop_reason", json_string(reason));
     }
     mica_buf_free(&text);
     free(tokens.id);

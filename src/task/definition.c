@@ -1,6 +1,7 @@
 /* definition.c - from the JSON text of a task to its struct. Strict: a field that is unknown, missing or of the wrong kind is
  * an error that names it, because a misspelt threshold would otherwise just not count. */
 #include "task/detect.h"
+#include "base/json.h"
 #include "task/task.h"
 
 #include <math.h>
@@ -250,7 +251,7 @@ static mica_status read_labels(mica_task *t, mica_error *err)
 static mica_status read_constraint(mica_task *t, const json_t *schema, mica_error *err)
 {
     mica_constraint_options options = mica_constraint_options_default();
-    t->schema_text = json_dumps(schema, JSON_COMPACT | JSON_ENCODE_ANY);
+    t->schema_text = mica_json_dumps(schema, JSON_COMPACT | JSON_ENCODE_ANY);
     if (!t->schema_text)
         return mica_fail_nomem(err, 1, "the task's schema");
     options.kind = MICA_CONSTRAINT_JSON_SCHEMA;

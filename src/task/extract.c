@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
+
 enum { MAX_DEPTH = 64, MAX_PATH = 1024 };
 
 /* ---- Spans ---- */
@@ -94,10 +96,12 @@ static bool walk_all(walk *w, json_t *data)
 
 /* ---- The task ---- */
 
-static mica_status put_result(const mica_task_job *job, const mica_buf *reply, json_t *result, mica_error *err)
+static mica_status put_result(const mica_task_job *job, const mica_buf *reply, json_t **result, mica_error *err)
 {
     json_error_t reason;
-    json_t *data = json_loadb(reply->data ? reply->data : "", reply->length, JSON_DECODE_ANY | JSON_ALLOW_NUL, &reason);
+    json_t *data = mica_json_loadb(reply->data ? reply->data : "", reply->length, JSON_DECODE_ANY | JSON_ALLOW_NUL, &reason);
+    if (!data && mica_json_no_memory(&reason))
+        return mica_fail_nomem(err, reply->length, "the reply");
     if (!data)
         return mica_fail(err, MICA_BAD_TEXT,
                          "the model's reply ends before it is JSON: raise \"max_tokens\" or shorten the input");
@@ -111,12 +115,12 @@ static mica_status put_result(const mica_task_job *job, const mica_buf *reply, j
         done = walk_all(w, data);
     }
     free(w);
-    json_object_set_new(result, "data", data);
-    json_object_set_new(result, "spans", spans);
+    mica_json_set(result, "data", data);
+    mica_json_set(result, "spans", spans);
     return done ? MICA_OK : mica_fail_nomem(err, reply->length, "the result");
 }
 
-mica_status mica_task_extract(mica_task_job *job, json_t *result, mica_error *err)
+mica_status mica_task_extract(mica_task_job *job, json_t **result, mica_error *err)
 {
     const mica_task *t = job->task;
     mica_generate_options o = mica_generate_options_default();
@@ -136,7 +140,7 @@ mica_status mica_task_extract(mica_task_job *job, json_t *result, mica_error *er
     if (!status)
         status = put_result(job, &reply, result, err);
     if (!status)
-        json_object_set_new(result, "stop_reason", json_string(reason));
+        mica_json_set(result, "stop_reason", json_string(reason));
     mica_buf_free(&reply);
     free(tokens.id);
     mica_task_filled_free(&filled);

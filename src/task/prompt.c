@@ -3,6 +3,7 @@
  * The input is text and nothing else: what it says is never a control token, nor a placeholder. Without a chat template the
  * prompt is one text, tokenised as a whole. With one, the template is rendered around a mark in place of the user's message;
  * what the template wrote is tokenised with control tokens, what stands for the mark without. */
+#include "base/json.h"
 #include "task/task.h"
 
 #include <stdlib.h>
@@ -140,7 +141,7 @@ static mica_status render_around_mark(const mica_task *t, const mica_task_prompt
         json_array_append_new(messages, json_pack("{s:s, s:s}", "role", "system", "content", p->system));
     json_array_append_new(messages, json_pack("{s:s, s:s}", "role", "user", "content", MARK));
     json_t *request = json_pack("{s:o, s:b}", "messages", messages, "add_generation_prompt", 1);
-    char *json = request ? json_dumps(request, JSON_COMPACT) : NULL;
+    char *json = request ? mica_json_dumps(request, JSON_COMPACT) : NULL;
     json_decref(request);
     if (!json)
         return mica_fail_nomem(err, 1, "the conversation");

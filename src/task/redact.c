@@ -3,6 +3,7 @@
  * Rules find what has a form (detect.h). The model names what has none, such as names and addresses, as lists of strings; of
  * those, only what occurs in the text counts, at every place where it occurs as whole words. */
 #include "task/chars.h"
+#include "base/json.h"
 #include "task/detect.h"
 #include "task/task.h"
 
@@ -28,7 +29,9 @@ static mica_status add_reply(const mica_task_job *job, const mica_buf *reply, mi
 {
     json_error_t reason;
     const char *type;
-    json_t *key, *data = json_loadb(reply->data ? reply->data : "", reply->length, JSON_ALLOW_NUL, &reason);
+    json_t *key, *data = mica_json_loadb(reply->data ? reply->data : "", reply->length, JSON_ALLOW_NUL, &reason);
+    if (!data && mica_json_no_memory(&reason))
+        return mica_fail_nomem(err, reply->length, "the reply");
     if (!data)
         return mica_fail(err, MICA_BAD_TEXT, "the model's reply ends before it is JSON: raise \"max_tokens\"");
     json_object_foreach((json_t *)job->task->types, type, key)
@@ -99,7 +102,7 @@ static void put_replacement(const char *form, const char *type, mica_buf *out)
     }
 }
 
-static mica_status put_result(const mica_task_job *job, const mica_finds *finds, json_t *result, mica_error *err)
+static mica_status put_result(const mica_task_job *job, const mica_finds *finds, json_t **result, mica_error *err)
 {
     const mica_task_input *in = job->input;
     mica_char_counter counter = {0, 0};
@@ -111,15 +114,20 @@ static mica_status put_result(const mica_task_job *job, const mica_finds *finds,
     for (size_t i = 0; i < finds->n && done; i++) {
         const mica_find *f = &finds->item[i];
         json_t *span = json_pack("{s:s, s:s}", "type", f->type, "source", f->source);
-        done = span && mica_set_span(span, in->text, f->start, f->end, &counter) && json_array_append_new(spans, span) == 0;
+        if (span && !mica_set_span(span, in->text, f->start, f->end, &counter)) {
+            json_decref(span);
+            span = NULL;
+        }
+        mica_json_add(&spans, span);
+        done = spans != NULL;
         mica_buf_append(&text, in->text + at, f->start - at);
         put_replacement(job->task->replacement, f->type, &text);
         at = f->end;
     }
     mica_buf_append(&text, in->text + at, in->length - at);
     done = done && !text.failed;
-    json_object_set_new(result, "text", json_stringn(text.data ? text.data : "", text.length));
-    json_object_set_new(result, "spans", spans);
+    mica_json_set(result, "text", json_stringn(text.data ? text.data : "", text.length));
+    mica_json_set(result, "spans", spans);
     mica_buf_free(&text);
     return done ? MICA_OK : mica_fail_nomem(err, in->length, "the redacted text");
 }
@@ -148,7 +156,7 @@ static void add_between(const mica_task_input *in, const mica_finds *model, mica
     mica_finds_settle(rules);
 }
 
-mica_status mica_task_redact(mica_task_job *job, json_t *result, mica_error *err)
+mica_status mica_task_redact(mica_task_job *job, json_t **result, mica_error *err)
 {
     mica_finds rules = {.item = NULL}, model = {.item = NULL};
     json_int_t missed = 0;
@@ -164,7 +172,7 @@ mica_status mica_task_redact(mica_task_job *job, json_t *result, mica_error *err
     if (!status)
         status = put_result(job, &rules, result, err);
     if (!status && job->task->types)
-        json_object_set_new(result, "not_in_text", json_integer(missed));
+        mica_json_set(result, "not_in_text", json_integer(missed));
     mica_finds_free(&rules);
     mica_finds_free(&model);
     return status;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "task/chars.h"
 
 enum { MAX_LEVELS = 16 };
@@ -112,6 +113,16 @@ static mica_status summarise_one(summary *s, const mica_task_prompt *p, int32_t 
 
 /* ---- Parts ---- */
 
+static void note_part(summary *s, const char *text, size_t start, size_t end, mica_char_counter *counter)
+{
+    json_t *part = json_object();
+    if (part && !mica_set_span(part, text, start, end, counter)) {
+        json_decref(part);
+        part = NULL;
+    }
+    mica_json_add(&s->parts, part);
+}
+
 /* Summarises part after part, to `out`, with an empty line between; the parts of the input itself are noted. */
 static mica_status summarise_parts(summary *s, const char *text, size_t length, bool note, mica_buf *out, mica_error *err)
 {
@@ -120,10 +131,8 @@ static mica_status summarise_parts(summary *s, const char *text, size_t length, 
     mica_status status = MICA_OK;
     for (size_t start = 0, n; start < length && !status; start += n) {
         status = mica_task_part_end(s->job, &t->part_prompt, t->part_tokens, text + start, length - start, &n, err);
-        json_t *part = !status && note ? json_object() : NULL;
-        if (part && mica_set_span(part, text, start, start + n, &counter))
-            json_array_append(s->parts, part);
-        json_decref(part);
+        if (!status && note)
+            note_part(s, text, start, start + n, &counter);
         if (start > 0)
             mica_buf_puts(out, "\n\n");
         if (!status)
@@ -143,10 +152,8 @@ static mica_status summarise_level(summary *s, const mica_task_prompt *p, const 
     *done = !status && end == length;
     if (status || !*done)
         return status ? status : summarise_parts(s, text, length, first, out, err);
-    json_t *part = first && length > 0 ? json_object() : NULL;
-    if (part && mica_set_span(part, text, 0, length, &counter))
-        json_array_append(s->parts, part);
-    json_decref(part);
+    if (first && length > 0)
+        note_part(s, text, 0, length, &counter);
     return summarise_one(s, p, t->max_tokens, text, length, out, err);
 }
 
@@ -182,7 +189,7 @@ static mica_status summarise_all(summary *s, mica_buf *out, int *levels, mica_er
     return status;
 }
 
-mica_status mica_task_summarise(mica_task_job *job, json_t *result, mica_error *err)
+mica_status mica_task_summarise(mica_task_job *job, json_t **result, mica_error *err)
 {
     summary s = {.job = job, .parts = json_array()};
     mica_buf text;
@@ -190,12 +197,12 @@ mica_status mica_task_summarise(mica_task_job *job, json_t *result, mica_error *
     mica_buf_init(&text, MICA_TASK_MAX_TEXT);
     mica_status status = s.parts ? summarise_all(&s, &text, &levels, err) : mica_fail_nomem(err, 1, "the parts");
     if (!status) {
-        json_object_set_new(result, "summary", json_stringn(text.data ? text.data : "", text.length));
-        json_object_set(result, "parts", s.parts);
-        json_object_set_new(result, "levels", json_integer(levels));
-        json_object_set_new(result, "sentences", json_integer(s.sentences));
-        json_object_set_new(result, "complete", json_boolean(s.complete));
-        json_object_set_new(result, "cut_replies", json_integer(s.cut));
+        mica_json_set(result, "summary", json_stringn(text.data ? text.data : "", text.length));
+        mica_json_set(result, "parts", json_incref(s.parts));
+        mica_json_set(result, "levels", json_integer(levels));
+        mica_json_set(result, "sentences", json_integer(s.sentences));
+        mica_json_set(result, "complete", json_boolean(s.complete));
+        mica_json_set(result, "cut_replies", json_integer(s.cut));
     }
     json_decref(s.parts);
     mica_buf_free(&text);

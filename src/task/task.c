@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "session/session.h"
 #include "text/utf8.h"
 
@@ -38,7 +39,9 @@ static mica_status make(mica_task *t, const char *definition, size_t length, mic
     if (length > MAX_DEFINITION)
         return mica_fail(err, MICA_INVALID_ARGUMENT, "a task's definition of %zu bytes is too large; at most %zu", length,
                          MAX_DEFINITION);
-    t->definition = json_loadb(definition, length, JSON_REJECT_DUPLICATES, &reason);
+    t->definition = mica_json_loadb(definition, length, JSON_REJECT_DUPLICATES, &reason);
+    if (!t->definition && mica_json_no_memory(&reason))
+        return mica_fail_nomem(err, length, "the task's definition");
     if (!t->definition)
         return mica_fail_at(err, MICA_BAD_TEXT, reason.position, "the task's definition is not JSON: line %d, column %d: %s",
                             reason.line, reason.column, reason.text);
@@ -101,7 +104,7 @@ static mica_status check(const mica_task *t, const mica_session *session, const 
     return MICA_OK;
 }
 
-static mica_status run(mica_task_job *job, json_t *result, mica_error *err)
+static mica_status run(mica_task_job *job, json_t **result, mica_error *err)
 {
     switch (job->task->kind) {
     case MICA_TASK_CLASSIFY:
@@ -129,10 +132,10 @@ mica_status mica_task_run(mica_task *t, mica_session *session, const mica_task_i
     if (status)
         return status;
     json_t *object = json_object();
-    status = object ? run(&job, object, err) : mica_fail_nomem(err, 1, "the task's result");
+    status = object ? run(&job, &object, err) : mica_fail_nomem(err, 1, "the task's result");
     if (!status) {
-        json_object_set_new(object, "usage", mica_task_usage(&job));
-        *result = json_dumps(object, JSON_COMPACT);
+        mica_json_set(&object, "usage", mica_task_usage(&job));
+        *result = object ? mica_json_dumps(object, JSON_COMPACT) : NULL;
         if (*result)
             *result_length = strlen(*result);
         else

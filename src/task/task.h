@@ -157,10 +157,10 @@ mica_status mica_task_part_end(const mica_task_job *job, const mica_task_prompt 
 
 /* ---- one for each kind: the result without "usage" ---- */
 
-mica_status mica_task_classify(mica_task_job *job, json_t *result, mica_error *err);
-mica_status mica_task_extract(mica_task_job *job, json_t *result, mica_error *err);
-mica_status mica_task_summarise(mica_task_job *job, json_t *result, mica_error *err);
-mica_status mica_task_redact(mica_task_job *job, json_t *result, mica_error *err);
-mica_status mica_task_complete(mica_task_job *job, json_t *result, mica_error *err);
+mica_status mica_task_classify(mica_task_job *job, json_t **result, mica_error *err);
+mica_status mica_task_extract(mica_task_job *job, json_t **result, mica_error *err);
+mica_status mica_task_summarise(mica_task_job *job, json_t **result, mica_error *err);
+mica_status mica_task_redact(mica_task_job *job, json_t **result, mica_error *err);
+mica_status mica_task_complete(mica_task_job *job, json_t **result, mica_error *err);
 
 #endif

@@ -1,5 +1,6 @@
 #include "text/chat.h"
 
+#include "base/json.h"
 #include "text/tmpl_exec.h"
 #include "text/tmpl_text.h"
 #include "text/tmpl_ustr.h"
@@ -135,8 +136,8 @@ static mica_status check_request(json_t *root, mica_error *err)
 mica_status mica_chat_request_read(const char *json, size_t length, json_t **root, mica_error *err)
 {
     json_error_t e;
-    *root = json_loadb(json, length, JSON_ALLOW_NUL, &e);
-    if (!*root && json_error_code(&e) == json_error_out_of_memory)
+    *root = mica_json_loadb(json, length, JSON_ALLOW_NUL, &e);
+    if (!*root && mica_json_no_memory(&e))
         return mica_fail_nomem(err, length, "the request");
     if (!*root)
         return mica_fail_at(err, MICA_BAD_TEXT, e.position, "the request is not valid JSON: %s at byte %d", e.text, e.position);

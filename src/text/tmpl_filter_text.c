@@ -116,19 +116,20 @@ FILTER(f_truncate)
     (void)args;
     int64_t length, leeway = 5; /* policies["truncate.leeway"] */
     mica_val end = mica_val_literal("..."), parts, space = mica_val_literal(" ");
-    if (v->type != MICA_V_STR)
-        return mica_run_fail(run, "truncate needs a string, not %s", mica_val_type_name(v));
-    if (!mica_arg_int(run, &bound[0], "length", 255, &length) ||
+    int64_t n;
+    if (!mica_val_length(run, v, &n) || !mica_arg_int(run, &bound[0], "length", 255, &length) ||
         (bound[3].type != MICA_V_NONE && !mica_arg_int(run, &bound[3], "leeway", 5, &leeway)))
         return false;
     if (mica_arg_given(&bound[2]) && !mica_arg_text(run, &bound[2], "end", &end))
         return false;
-    int64_t n_end = (int64_t)mica_val_count(&end), n = (int64_t)mica_val_count(v);
+    int64_t n_end = (int64_t)mica_val_count(&end);
     if (length < n_end || leeway < 0)
         return mica_run_fail(run, length < n_end ? "truncate: length is shorter than end" : "truncate: leeway is negative");
     *out = *v;
-    if (n <= leeway || n - leeway <= length)
+    if (n <= leeway || n - leeway <= length) /* which lists and mappings may be, too */
         return true;
+    if (v->type != MICA_V_STR)
+        return mica_run_fail(run, "truncate needs a string, not %s", mica_val_type_name(v));
     mica_val cut = mica_val_sub(v, 0, (size_t)(length - n_end > n ? n : length - n_end));
     if (!mica_val_truth(&bound[1])) {
         if (!mica_strfn_split(run, &cut, &space, 1, true, &parts))

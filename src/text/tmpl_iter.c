@@ -18,11 +18,9 @@ bool mica_iter_open(mica_run *run, const mica_val *v, mica_iter *it)
     *it = (mica_iter){.source = *v};
     if (v->type == MICA_V_GEN)
         it->inner = v->iter;
-    else if (v->type == MICA_V_UNDEFINED)
-        it->source = MICA_NONE;
     else if (v->type == MICA_V_LOOP)
         return mica_run_fail(run, "iterating over the loop variable is not supported");
-    else if (!mica_val_is_iterable(v))
+    else if (v->type != MICA_V_UNDEFINED && !mica_val_is_iterable(v))
         return mica_run_fail(run, "'%s' object is not iterable", mica_val_type_name(v));
     return true;
 }
@@ -93,7 +91,7 @@ bool mica_iter_next(mica_run *run, mica_iter *it, mica_val *item, bool *done)
         if (!*done)
             *item = mica_val_int(it->source.range->start + (int64_t)it->pos++ * it->source.range->step);
         return true;
-    case MICA_V_NONE:
+    case MICA_V_UNDEFINED:
         *done = true;
         return true;
     default: /* a lazy iterator over something that cannot be walked: Python too notices only now */

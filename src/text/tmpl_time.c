@@ -70,7 +70,7 @@ static void put_number(mica_buf *buf, int64_t n, int width, char pad, char flag)
 
 static void put_name(mica_buf *buf, const char *name, int length, char flag)
 {
-    for (int i = 0; name[i] && i < length; i++)
+    for (int i = 0; i < length && name[i]; i++)
         mica_buf_putc(buf, (char)(flag == '^' && name[i] >= 'a' && name[i] <= 'z' ? name[i] - 32 : name[i]));
 }
 

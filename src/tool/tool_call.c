@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/json.h"
+
 enum { OPEN, KEY_OR_CLOSE, KEY, IN_KEY, COLON, VALUE, COMMA_OR_CLOSE, TAG_NAME, TAG_VALUE };
 enum { OTHER, NAME, ARGUMENTS };
 
@@ -94,7 +96,7 @@ static mica_call_step take(mica_call *c, char byte)
 /* Some models write the arguments as the API has them: a string that holds JSON. */
 static mica_call_step unwrap_arguments(mica_call *c)
 {
-    json_t *text = json_loadb(c->arguments.data, c->arguments.length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    json_t *text = mica_json_loadb(c->arguments.data, c->arguments.length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
     const char *inside = json_string_value(text);
     size_t n = json_string_length(text);
     bool object = inside && n > 0 && inside[0] == '{' && mica_json_value_length(inside, n) == n;

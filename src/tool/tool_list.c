@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "tool/json_scan.h"
 #include "tool/tools.h"
@@ -152,7 +153,9 @@ mica_status mica_tool_list_read(const char *text, size_t length, mica_tool_list 
     *list = (mica_tool_list){.tool = NULL};
     if (length > MICA_TOOLS_MAX_TEXT)
         return mica_fail(err, MICA_INVALID_ARGUMENT, "the tools are longer than %zu MiB", MICA_TOOLS_MAX_TEXT >> 20);
-    json_t *all = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+    json_t *all = mica_json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+    if (!all && mica_json_no_memory(&why))
+        return mica_fail_nomem(err, length, "the tools");
     if (!all)
         return mica_fail_at(err, MICA_BAD_TEXT, why.position, "the tools are not JSON: %s at line %d, column %d", why.text,
                             why.line,

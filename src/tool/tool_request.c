@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/json.h"
 #include "tool/tools.h"
 
 static bool has_role(const json_t *message, const char *role)
@@ -36,7 +37,10 @@ static mica_status convert_arguments(const mica_tools *t, json_t *function, mica
         free(text);
     } else if (!t->arguments_text && json_is_string(arguments)) {
         const char *text = json_string_length(arguments) ? json_string_value(arguments) : "{}";
-        other = json_loads(text, JSON_ALLOW_NUL, NULL);
+        json_error_t why;
+        other = mica_json_loads(text, JSON_ALLOW_NUL, &why);
+        if (!other && mica_json_no_memory(&why))
+            return no_memory(err);
         if (!json_is_object(other)) {
             json_decref(other);
             return MICA_OK;
@@ -182,7 +186,7 @@ static bool describe(const mica_tools *t, mica_buf *buf)
 {
     mica_buf_puts(buf, "You can call these functions, each described by a JSON object:\n");
     for (size_t i = 0; i < t->list.n; i++) {
-        char *text = json_dumps(json_object_get(json_array_get(t->list.json, i), "function"), 0);
+        char *text = mica_json_dumps(json_object_get(json_array_get(t->list.json, i), "function"), 0);
         if (!text)
             return false;
         if (t->named < 0 || (size_t)t->named == i)
@@ -260,7 +264,9 @@ mica_status mica_tools_request(const mica_tools *t, const char *request_json, si
     *out = NULL;
     if (length > MICA_TOOLS_MAX_TEXT)
         return mica_fail(err, MICA_INVALID_ARGUMENT, "the request is longer than %zu MiB", MICA_TOOLS_MAX_TEXT >> 20);
-    json_t *request = json_loadb(request_json, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+    json_t *request = mica_json_loadb(request_json, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+    if (!request && mica_json_no_memory(&why))
+        return mica_fail_nomem(err, length, "the request");
     if (!request)
         return mica_fail_at(err, MICA_BAD_TEXT, why.position, "the request is not JSON: %s at line %d, column %d", why.text,
                             why.line,

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/mem.h"
 
 mica_tools_options mica_tools_options_default(void)
@@ -12,7 +13,7 @@ mica_tools_options mica_tools_options_default(void)
 
 mica_status mica_tool_dump(const json_t *value, char **text, size_t *length, mica_error *err)
 {
-    *text = value ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
+    *text = value ? mica_json_dumps(value, JSON_ENCODE_ANY) : NULL;
     if (!*text)
         return mica_fail_nomem(err, 0, "JSON text");
     *length = strlen(*text); /* NUL is written \u0000 */

@@ -330,7 +330,7 @@ class Formats(ReportCase):
         self.assertEqual(self.ok(mica("report", file, "--out", out)).out, b"")
         with open(out, encoding="utf-8") as f:
             self.assertTrue(f.read() == self.report(self.text))
-        self.fails(mica("report", file, "--out", os.path.join(out, "x")), "cannot be written")
+        self.fails(mica("report", file, "--out", os.path.join(out, "x")), "cannot create a file beside")
         self.fails(mica("report", file, "--out", file), "is the file that is read", code=2)
 
     def test_wrong_files(self):

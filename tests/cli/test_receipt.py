@@ -128,7 +128,7 @@ class Receipts(TestCase):
     def test_a_file_that_cannot_be_written(self):
         done = run("-p", "E", "--receipt", os.path.join(self.folder, "no", "such", "folder"), env=self.env)
         self.assertEqual(done.code, 1)
-        self.assertIn("cannot write the receipt", done.message)
+        self.assertIn("the file of receipts", done.message)
 
 
 if __name__ == "__main__":

@@ -120,6 +120,16 @@ class Telemetry(TestCase):
         self.assertEqual(done.text.count("alpha beta gamma delta"), 400)
         self.assertRegex(done.message, r"telemetry \(jsonl\): \d+ of 400 events are lost")
 
+    def test_size(self):
+        """--telemetry-size: what is older goes to NAME.1."""
+        for name in ("t.jsonl", "t.db"):
+            for _ in range(3):
+                self.ok(mica("chat", "-m", SCRIPTED, "--temp", 0, "--telemetry", self.path(name), "--telemetry-size", 65536,
+                             stdin="E\n" * 300, env=self.env))
+            self.assertLessEqual(os.path.getsize(self.path(name)), 2 * 65536)
+            self.assertGreater(os.path.getsize(self.path(name + ".1")), 32768)
+        self.fails(run("-p", "E", "--telemetry", self.path("x.jsonl"), "--telemetry-size", 10, env=self.env), "--telemetry-size", code=2)
+
     def test_bad_names(self):
         self.fails(run("-p", "E", "--telemetry", os.path.join(self.folder, "no", "folder.jsonl"), env=self.env), "cannot write telemetry")
         self.fails(run("-p", "E", "--telemetry", os.path.join(self.folder, "no", "folder.db"), env=self.env), "cannot write telemetry")

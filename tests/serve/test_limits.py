@@ -292,7 +292,7 @@ class Signals(unittest.TestCase):
         with self.assertRaises((OSError, AssertionError)):
             server.ask("R")
         self.assertEqual(server.stop(), 1)
-        self.assertIn(f"the model's file {path} was truncated", server.log())
+        self.assertIn(f"the file {path} was truncated", server.log())
 
 
 class Prefix(ServeTest):

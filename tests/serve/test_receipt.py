@@ -1,15 +1,13 @@
 """Receipts and conditions over HTTP ("x_mica"), for whole answers and streams; and that C, program and server say the same of one
 request. docs/receipt.md."""
-import json
 import os
 import subprocess
 import tempfile
 import unittest
 
+from receiving import CTX, THREADS, Receipts
 from serving import BIN, SCRIPTED, ServeTest, Server, chunks, events, main
 
-CTX, THREADS = 256, 2
-RECEIPT_C = os.environ.get("MICA_RECEIPT_C")
 # What is never the same twice: the time, and what the machine did meanwhile.
 CHANGES = ("times", "machine", "energy", "throttled", "peak_rss_bytes")
 
@@ -19,7 +17,7 @@ def unchanging(receipt):
     return {k: v for k, v in receipt.items() if k not in CHANGES}
 
 
-class SameEverywhere(unittest.TestCase):
+class SameEverywhere(Receipts):
     def test_one_object(self):
         """C, mica run, mica chat's route and both forms of /v1/completions: the same object for the same request."""
         with tempfile.TemporaryDirectory() as folder:
@@ -42,31 +40,6 @@ class SameEverywhere(unittest.TestCase):
             self.assertEqual(list(other), list(in_c))
             for name in ("times", "machine"):
                 self.assertEqual(set(other[name]), set(in_c[name]))
-
-    def from_c(self, cache):
-        if not RECEIPT_C:
-            self.skipTest("MICA_RECEIPT_C is not set")
-        done = subprocess.run([RECEIPT_C, SCRIPTED, "E", "30", str(CTX), str(THREADS), cache, "no_drop"], capture_output=True, check=False)
-        self.assertEqual(done.returncode, 0, done)
-        return json.loads(done.stdout)
-
-    def from_program(self, folder):
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("MICA_") or k == "MICA_KERNELS"}
-        environment["XDG_CACHE_HOME"] = folder
-        done = subprocess.run([BIN, "run", "-m", SCRIPTED, "-p", "E", "--no-chat", "-n", "30", "--temp", "0", "--seed", "7", "--ctx", str(CTX),
-                               "-t", str(THREADS), "--full", "stop", "--require", "no_drop", "--json", "--receipt", "-"],
-                              capture_output=True, check=False, env=environment)
-        self.assertEqual(done.returncode, 0, done)
-        return json.loads(done.stdout.decode().splitlines()[-1])["receipt"]
-
-    def from_server(self, server, stream):
-        body = {"prompt": "E", "max_tokens": 30, "temperature": 0, "seed": 7, "stream": stream, "cache_prompt": False,
-                "x_mica": {"receipt": True, "require": ["no_drop"]}}
-        answer = server.post("/v1/completions", body)
-        if stream:
-            return chunks(answer)[-1]["mica"]["receipt"]
-        self.assertEqual(answer.status, 200, answer)
-        return answer.json()["mica"]["receipt"]
 
 
 class Requests(ServeTest):

@@ -11,6 +11,9 @@
 
 #include "fake_tree.h"
 
+#include <sqlite3.h>
+#include <sys/stat.h>
+
 #include "base/clock.h"
 #include "base/rng.h"
 #include "router/telemetry.h"
@@ -179,6 +182,177 @@ static void test_bounded_memory(void **state)
     mica_telemetry_free(t);
     close(reader);
     free(long_text);
+    tree_free(&tree);
+}
+
+/* ---- Limits of files ---- */
+
+enum { LIMIT = 65536 };
+
+static mica_telemetry *open_limited(const char *path)
+{
+    mica_telemetry_options o = mica_telemetry_options_default();
+    mica_telemetry *t;
+    mica_error err;
+    o.sinks = &path;
+    o.n_sinks = 1;
+    o.queue = 4096;
+    o.close_ms = 20000;
+    o.max_bytes = LIMIT;
+    if (mica_telemetry_new(&o, &t, &err))
+        fail_msg("%s", err.message);
+    return t;
+}
+
+static void add_events(mica_telemetry *t, int from, int to)
+{
+    for (int i = from; i < to; i++) {
+        mica_telemetry_event e = event_of(i);
+        assert_true(mica_telemetry_add(t, &e));
+    }
+}
+
+static void expect_none_lost(mica_telemetry *t, uint64_t n)
+{
+    mica_telemetry_sink_info s;
+    mica_telemetry_close(t);
+    mica_telemetry_sink(t, 0, &s);
+    if (s.written != n)
+        fail_msg("%llu of %llu: %s", (unsigned long long)s.written, (unsigned long long)n, s.error);
+}
+
+/* "prompt_n" of the first and the last line; the number of lines. */
+static int read_numbers(const char *path, int *first, int *last)
+{
+    size_t length;
+    int n = 0;
+    char *text = read_file(path, &length), *line = text;
+    for (char *end; (end = strchr(line, '\n')); line = end + 1) {
+        *end = '\0';
+        json_t *o = json_loads(line, 0, NULL);
+        assert_non_null(o);
+        *last = (int)json_integer_value(json_object_get(o, "prompt_n"));
+        *first = n++ == 0 ? *last : *first;
+        json_decref(o);
+    }
+    assert_int_equal(*line, '\0');
+    free(text);
+    return n;
+}
+
+static void test_lines_are_bounded(void **state)
+{
+    fake_tree tree = tree_new();
+    char path[300], older[310];
+    struct stat now, before;
+    int first = -1, last = -1, first_older = -1, last_older = -1;
+    (void)state;
+    snprintf(path, sizeof path, "%s/t.jsonl", tree.root);
+    snprintf(older, sizeof older, "%s.1", path);
+    mica_telemetry *t = open_limited(path);
+    add_events(t, 0, 2000);
+    expect_none_lost(t, 2000);
+    mica_telemetry_free(t);
+    assert_int_equal(stat(path, &now) + stat(older, &before), 0);
+    assert_true(now.st_size > 0 && now.st_size <= LIMIT);
+    assert_true(before.st_size > LIMIT - 2000 && before.st_size <= LIMIT);
+    assert_int_equal(now.st_mode & 0777, 0600);
+    int n = read_numbers(older, &first_older, &last_older) + read_numbers(path, &first, &last);
+    assert_int_equal(last, 1999);
+    assert_int_equal(first, last_older + 1); /* the newest, without a gap */
+    assert_int_equal(last - first_older + 1, n);
+    tree_free(&tree);
+}
+
+/* Two that write to one file, as two processes would: who finds that the other one began a new file goes there, too. */
+static void test_lines_of_two(void **state)
+{
+    fake_tree tree = tree_new();
+    char path[300], older[310];
+    struct stat now;
+    int first, last, all = 0;
+    (void)state;
+    snprintf(path, sizeof path, "%s/t.jsonl", tree.root);
+    snprintf(older, sizeof older, "%s.1", path);
+    mica_telemetry *a = open_limited(path), *b = open_limited(path);
+    for (int i = 0; i < 1000; i++) {
+        add_events(a, i, i + 1);
+        add_events(b, i, i + 1);
+    }
+    expect_none_lost(a, 1000);
+    expect_none_lost(b, 1000);
+    mica_telemetry_free(a);
+    mica_telemetry_free(b);
+    const char *files[] = {path, older};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(stat(files[i], &now), 0);
+        assert_true(now.st_size <= LIMIT + 2000); /* a line that was on its way */
+        all += read_numbers(files[i], &first, &last);
+    }
+    assert_true(all > 100);
+    tree_free(&tree);
+}
+
+static void test_full_and_stuck(void **state)
+{
+    fake_tree tree = tree_new();
+    char path[300], older[310];
+    struct stat now;
+    mica_telemetry_sink_info s;
+    (void)state;
+    snprintf(path, sizeof path, "%s/t.jsonl", tree.root);
+    snprintf(older, sizeof older, "%s.1", path);
+    assert_int_equal(mkdir(older, 0700), 0); /* no file can get this name */
+    mica_telemetry *t = open_limited(path);
+    add_events(t, 0, 1000);
+    mica_telemetry_close(t);
+    mica_telemetry_sink(t, 0, &s);
+    assert_true(s.lost > 500 && s.lost < 1000);
+    assert_non_null(strstr(s.error, "is full"));
+    assert_int_equal(stat(path, &now), 0);
+    assert_true(now.st_size <= LIMIT);
+    mica_telemetry_free(t);
+    assert_int_equal(rmdir(older), 0);
+    tree_free(&tree);
+}
+
+/* ---- and of databases ---- */
+
+typedef struct rows {
+    int n, first, last;
+} rows;
+
+static rows read_rows(const char *path)
+{
+    sqlite3 *db;
+    sqlite3_stmt *s;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT count(*), min(prompt_n), max(prompt_n) FROM replies", -1, &s, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(s), SQLITE_ROW);
+    rows r = {sqlite3_column_int(s, 0), sqlite3_column_int(s, 1), sqlite3_column_int(s, 2)};
+    sqlite3_finalize(s);
+    sqlite3_close(db);
+    return r;
+}
+
+static void test_rows_are_bounded(void **state)
+{
+    fake_tree tree = tree_new();
+    char path[300], older[310];
+    struct stat now, before;
+    (void)state;
+    snprintf(path, sizeof path, "%s/t.db", tree.root);
+    snprintf(older, sizeof older, "%s.1", path);
+    mica_telemetry *t = open_limited(path);
+    add_events(t, 0, 3000);
+    expect_none_lost(t, 3000);
+    mica_telemetry_free(t);
+    assert_int_equal(stat(path, &now) + stat(older, &before), 0);
+    assert_true(now.st_size <= 2 * LIMIT && before.st_size <= 2 * LIMIT); /* the limit, and what came at once */
+    rows new = read_rows(path), old = read_rows(older);
+    assert_int_equal(new.last, 2999);
+    assert_int_equal(new.first, old.last + 1);
+    assert_int_equal(new.last - old.first + 1, new.n + old.n);
     tree_free(&tree);
 }
 
@@ -366,6 +540,9 @@ static void test_bad_options(void **state)
     o.queue = 0;
     assert_int_equal(mica_telemetry_new(&o, &t, &err), MICA_INVALID_ARGUMENT);
     o.queue = 16;
+    o.max_bytes = 1000;
+    assert_int_equal(mica_telemetry_new(&o, &t, &err), MICA_INVALID_ARGUMENT);
+    o.max_bytes = 0;
     o.headers = "no equals sign";
     assert_int_equal(mica_telemetry_new(&o, &t, &err), MICA_INVALID_ARGUMENT);
     o.headers = "a=b\r\nEvil: yes";
@@ -383,6 +560,10 @@ int main(void)
         cmocka_unit_test(test_every_event_arrives),
         cmocka_unit_test(test_stuck_sink),
         cmocka_unit_test(test_bounded_memory),
+        cmocka_unit_test(test_lines_are_bounded),
+        cmocka_unit_test(test_lines_of_two),
+        cmocka_unit_test(test_full_and_stuck),
+        cmocka_unit_test(test_rows_are_bounded),
         cmocka_unit_test(test_no_text_unless_asked),
         cmocka_unit_test(test_long_text_is_cut_between_characters),
         cmocka_unit_test(test_histograms),

@@ -312,14 +312,14 @@ MICA_INLINE void gemm_256(const avx2_format *f, const mica_matmul *m, int64_t r0
 
 /* ---- one function a format ---- */
 
-#define AMX_DEFINE_GEMM(type, name, bits)                                                \
-    static void gemm_##name(const mica_matmul *m, int64_t r0, int64_t r1, void *scratch) \
-    {                                                                                    \
-        if (m->x->n < AMX_FROM_##bits)                                                   \
-            mica_avx512_gemm(m, r0, r1, scratch);                                        \
-        else                                                                             \
-            gemm_##bits(&format_##name, m, r0, r1, scratch);                             \
-    }
+#define AMX_DEFINE_GEMM(type, name, bits)                                                               \
+    MICA_ROW(PRODUCT_##name, static void gemm_##name(const mica_matmul *m, int64_t r0, int64_t r1, void *scratch) \
+    {                                                                                                   \
+        if (m->x->n < AMX_FROM_##bits)                                                                  \
+            mica_avx512_gemm(m, r0, r1, scratch);                                                       \
+        else                                                                                            \
+            gemm_##bits(&format_##name, m, r0, r1, scratch);                                            \
+    })
 #define AMX_DEFINE_GEMM_32(type, name) AMX_DEFINE_GEMM(type, name, 32)
 #define AMX_DEFINE_GEMM_256(type, name) AMX_DEFINE_GEMM(type, name, 256)
 

@@ -806,6 +806,9 @@ s|wordcount
 "foo"|truncate(2)
 "foo bar"|truncate(2, end="", leeway=0)
 5|truncate
+[1]|truncate
+missing|truncate(5)
+[1, 2, 3]|truncate(1, true, "", 0)
 "%s-%s"|format(1, 2)
 "%(a)s"|format(a=1)
 "%s"|format(1, a=2)
@@ -1186,6 +1189,7 @@ STATEMENTS = [
     "{% for x in [1, 1, 2] %}{{ loop.changed(x) }}{% endfor %}", "{% for x in l %}{{ loop.depth }}{{ loop.depth0 }}{% endfor %}",
     "{% for x in empty %}a{% else %}b{% endfor %}", "{% for x in l %}{{ x }}{% else %}b{% endfor %}", "{% for k, v in d.items() %}{{ k }}={{ v }};{% endfor %}",
     "{% for k in d %}{{ k }}{% endfor %}", "{% for c in u %}[{{ c }}]{% endfor %}", "{% for x in missing %}a{% else %}b{% endfor %}",
+    "{% for x in none if t %}{% endfor %}", "{% for x in missing if t %}a{% else %}b{% endfor %}",
     "{% for x in none %}{% endfor %}", "{% for x in 5 %}{% endfor %}", "{% for x in l if x > 1 %}{{ x }}{{ loop.index }}{{ loop.length }};{% endfor %}",
     "{% for x in l if x > 5 %}a{% else %}b{% endfor %}", "{% for x in l if loop.index > 1 %}a{% endfor %}", "{% for a, b in nested %}{{ a }}{% endfor %}",
     "{% for a, b in [[1, 2], (3, 4), 'xy'] %}{{ a }}-{{ b }};{% endfor %}", "{% for (a, b), c in [[[1, 2], 3]] %}{{ a }}{{ b }}{{ c }}{% endfor %}",
