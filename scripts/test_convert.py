@@ -211,6 +211,8 @@ def real_top(model, path):
     top = total = 0
     with model.session(n_ctx=2048) as session:
         for p in prompts:
+            if not p["ids_prompt"]:  # nothing to predict the first token from
+                continue
             scores = session.score(p["ids_prompt"] + p["greedy_ids"], len(p["ids_prompt"]))
             top += sum(s.greedy for s in scores)
             total += len(scores)
