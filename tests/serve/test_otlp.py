@@ -179,7 +179,7 @@ class Otlp(unittest.TestCase):
 
     def test_program(self):
         receiver = self.receiver()
-        done = subprocess.run([BIN, "run", "-m", SCRIPTED, "-p", "E", "--temp", "0", "--telemetry", receiver.url], capture_output=True,
+        done = subprocess.run([BIN, "run", "-m", SCRIPTED, "-p", "E", "--temp", "0", "--no-tuned", "--telemetry", receiver.url], capture_output=True,
                               check=False)
         self.assertEqual(done.returncode, 0, done)
         self.assertEqual(len(receiver.spans()), 1)
