@@ -63,11 +63,11 @@ def remove(path):
         os.remove(path)
 
 
-def run(command, log, **variables):
-    """Runs a converter; its output goes to a log beside the model, and its end into the message if it fails."""
+def run(command, log, folder=None, **variables):
+    """Runs a converter, in a folder if it leaves files where it runs; its output goes to a log beside the model, and its end into the message if it fails."""
     installer.say(f"convert: {os.path.basename(command[0])} {' '.join(command[1:4])} ... (log: {log})")
     with open(log, "wb") as out:
-        done = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False,
+        done = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False, cwd=folder,
                               env=dict(os.environ, HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", **variables))
     if done.returncode != 0:
         with open(log, encoding="utf-8", errors="replace") as f:
