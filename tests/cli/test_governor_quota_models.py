@@ -27,15 +27,8 @@ class Group:
         self.path = None
         for mount, controller in (("/sys/fs/cgroup", ""), ("/sys/fs/cgroup/cpu", "cpu"), ("/sys/fs/cgroup/cpu,cpuacct", "cpu")):
             self.v2 = not controller
-            path = os.path.join(mount + self.own(controller), f"mica-governor-{os.getpid()}")
-            try:
-                os.mkdir(path)
-            except OSError:
+            if not self.make(mount, controller, "governor"):
                 continue
-            if not os.path.exists(os.path.join(path, "cgroup.procs")):  # a folder like any other
-                os.rmdir(path)
-                continue
-            self.path = path
             try:
                 self.allow(None)
                 self.write(*(("cpu.weight", 10000) if self.v2 else ("cpu.shares", 262144)))  # the quota is to be what limits
@@ -44,6 +37,19 @@ class Group:
                 self.remove()
         if not self.path:
             raise OSError("no control group can be made here")
+
+    def make(self, mount, controller, name):
+        """A group of this name is there now, `path`; False: none can be made there."""
+        path = os.path.join(mount + self.own(controller), f"mica-{name}-{os.getpid()}")
+        try:
+            os.mkdir(path)
+        except OSError:
+            return False
+        if not os.path.exists(os.path.join(path, "cgroup.procs")):  # a folder like any other
+            os.rmdir(path)
+            return False
+        self.path = path
+        return True
 
     @staticmethod
     def own(controller):

@@ -22,18 +22,11 @@ class MemoryGroup(Group):
     def __init__(self, limit):
         self.path = None
         for mount, controller, name in (("/sys/fs/cgroup", "", "memory.max"), ("/sys/fs/cgroup/memory", "memory", "memory.limit_in_bytes")):
-            path = os.path.join(mount + self.own(controller), f"mica-memory-{os.getpid()}")
-            try:
-                os.mkdir(path)
-            except OSError:
+            if not self.make(mount, controller, "memory"):
                 continue
-            if not os.path.exists(os.path.join(path, "cgroup.procs")):  # a folder like any other
-                os.rmdir(path)
-                continue
-            self.path = path
             try:
                 self.write(name, limit)
-                with open(os.path.join(path, name), encoding="utf-8") as f:
+                with open(os.path.join(self.path, name), encoding="utf-8") as f:
                     if int(f.read()) <= limit:
                         return
             except (OSError, ValueError):

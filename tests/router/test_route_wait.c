@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "gate.h"
 #include "runner_util.h"
 
 static void sleep_ms(int64_t ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL); }
@@ -77,13 +78,12 @@ static void test_slots(void **state)
 
 /* ---- A rung of the runner's own ---- */
 
-typedef struct gate {
+/* A request of another thread. */
+typedef struct asking {
     const running *r;
-    pthread_mutex_t lock;
-    pthread_cond_t news;
-    bool in, open;
+    gate gate;
     mica_status status;
-} gate;
+} asking;
 
 static int on_slow_text(void *user, const char *text, size_t length)
 {
@@ -93,26 +93,12 @@ static int on_slow_text(void *user, const char *text, size_t length)
     return 0;
 }
 
-static int wait_at_gate(void *user, const char *text, size_t length)
-{
-    gate *g = user;
-    (void)text;
-    (void)length;
-    pthread_mutex_lock(&g->lock);
-    g->in = true;
-    pthread_cond_broadcast(&g->news);
-    while (!g->open)
-        pthread_cond_wait(&g->news, &g->lock);
-    pthread_mutex_unlock(&g->lock);
-    return 0;
-}
-
 static void *ask_in_thread(void *user)
 {
-    gate *g = user;
+    asking *a = user;
     mica_run_reply reply;
     mica_error why;
-    g->status = runner_ask(g->r, "", wait_at_gate, g, &reply, &why);
+    a->status = runner_ask(a->r, "", gate_wait, &a->gate, &reply, &why);
     mica_run_reply_free(&reply);
     return NULL;
 }
@@ -121,7 +107,7 @@ static void test_own_rung(void **state)
 {
     (void)state;
     running r = runner_start(RUNNER_POLICY(LOCAL_RUNG("near", "1000"), ""));
-    gate g = {.r = &r, .lock = PTHREAD_MUTEX_INITIALIZER, .news = PTHREAD_COND_INITIALIZER};
+    asking a = {.r = &r, .gate = GATE};
     mica_run_reply reply;
     pthread_t thread;
     assert_int_equal(runner_ask(&r, "", on_slow_text, NULL, &reply, &err), MICA_OK); /* several pieces of 100 ms each */
@@ -129,23 +115,17 @@ static void test_own_rung(void **state)
     double took = reply.outcome.attempts[0].end_ms - reply.outcome.attempts[0].start_ms;
     assert_true(took >= 200);
     mica_run_reply_free(&reply);
-    assert_int_equal(pthread_create(&thread, NULL, ask_in_thread, &g), 0);
-    pthread_mutex_lock(&g.lock);
-    while (!g.in)
-        pthread_cond_wait(&g.news, &g.lock);
-    pthread_mutex_unlock(&g.lock);
+    assert_int_equal(pthread_create(&thread, NULL, ask_in_thread, &a), 0);
+    gate_await(&a.gate);
     int64_t begun = mica_now_ns();
     assert_int_equal(runner_ask(&r, "\"deadline_ms\":1", NULL, NULL, &reply, &err), MICA_UNSUPPORTED);
     double wait = state_number(&reply, 0, "wait_ms"), ran = (double)(mica_now_ns() - begun) / 1e6;
     if (ran < took / 2) /* else the machine was stopped meanwhile, and what ran so long is expected to end at any time */
         assert_true(wait > 1 && wait <= took);
     mica_run_reply_free(&reply);
-    pthread_mutex_lock(&g.lock);
-    g.open = true;
-    pthread_cond_broadcast(&g.news);
-    pthread_mutex_unlock(&g.lock);
+    gate_open(&a.gate);
     pthread_join(thread, NULL);
-    assert_int_equal(g.status, MICA_OK);
+    assert_int_equal(a.status, MICA_OK);
     assert_int_equal(runner_ask(&r, "", NULL, NULL, &reply, &err), MICA_OK); /* nobody is before this one */
     assert_true(isnan(state_number(&reply, 0, "wait_ms")));
     mica_run_reply_free(&reply);

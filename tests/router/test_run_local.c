@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "gate.h"
 #include "router/run_local.h"
 
 #define MODEL MICA_TEST_DATA "/cases/_common/scripted.gguf"
@@ -233,26 +234,6 @@ static void test_stopped(void **state)
 
 /* ---- Two at a time ---- */
 
-typedef struct gate {
-    pthread_mutex_t lock;
-    pthread_cond_t news;
-    bool in, open;
-} gate;
-
-static int wait_at_gate(void *user, const char *text, size_t length)
-{
-    gate *g = user;
-    (void)text;
-    (void)length;
-    pthread_mutex_lock(&g->lock);
-    g->in = true;
-    pthread_cond_broadcast(&g->news);
-    while (!g->open)
-        pthread_cond_wait(&g->news, &g->lock);
-    pthread_mutex_unlock(&g->lock);
-    return 0;
-}
-
 static void *ask_in_thread(void *user)
 {
     ask(user);
@@ -265,22 +246,16 @@ static void test_busy(void **state)
     (void)state;
     mica_local *l;
     pthread_t thread;
-    gate g = {.lock = PTHREAD_MUTEX_INITIALIZER, .news = PTHREAD_COND_INITIALIZER};
+    gate g = GATE;
     assert_int_equal(mica_local_new(NULL, NULL, rung_bytes() + 1000, 1, &l, &err), MICA_OK);
-    job first = {.local = l, .file = copies[0], .on_text = wait_at_gate, .user = &g};
+    job first = {.local = l, .file = copies[0], .on_text = gate_wait, .user = &g};
     assert_int_equal(pthread_create(&thread, NULL, ask_in_thread, &first), 0);
-    pthread_mutex_lock(&g.lock);
-    while (!g.in)
-        pthread_cond_wait(&g.news, &g.lock);
-    pthread_mutex_unlock(&g.lock);
+    gate_await(&g);
     job same = {.local = l, .file = copies[0], .time_ms = 100};
     ask(&same);
     assert_int_equal(same.failure, MICA_FAILURE_TIMEOUT);
     assert_int_equal(ask_of(l, copies[1]), MICA_FAILURE_NO_MEMORY);
-    pthread_mutex_lock(&g.lock);
-    g.open = true;
-    pthread_cond_broadcast(&g.news);
-    pthread_mutex_unlock(&g.lock);
+    gate_open(&g);
     pthread_join(thread, NULL);
     assert_int_equal(first.failure, MICA_FAILURE_NONE);
     assert_string_equal(first.text, "alpha beta gamma delta");

@@ -37,17 +37,7 @@ static void quantize_block(const float *x, int64_t block, int8_t *q, float *d, i
     }
 }
 
-static void quantize32(const float *x, int64_t k, int8_t *q, float *d, int16_t *sum)
-{
-    for (int64_t i = 0; i < k; i += 32)
-        quantize_block(x + i, 32, q + i, d + i / 32, sum + i / 16);
-}
-
-static void quantize256(const float *x, int64_t k, int8_t *q, float *d, int16_t *sum)
-{
-    for (int64_t i = 0; i < k; i += 256)
-        quantize_block(x + i, 256, q + i, d + i / 256, sum + i / 16);
-}
+#include "kern/quantize_blocks.h"
 
 static void widen_f16(const void *in, float *out, int64_t n)
 {

@@ -47,17 +47,7 @@ MICA_INLINE void quantize_block(const float *x, int64_t block, int8_t *q, float 
     }
 }
 
-static void quantize32(const float *x, int64_t k, int8_t *q, float *d, int16_t *sum)
-{
-    for (int64_t i = 0; i < k; i += 32)
-        quantize_block(x + i, 32, q + i, d + i / 32, sum + i / 16);
-}
-
-static void quantize256(const float *x, int64_t k, int8_t *q, float *d, int16_t *sum)
-{
-    for (int64_t i = 0; i < k; i += 256)
-        quantize_block(x + i, 256, q + i, d + i / 256, sum + i / 16);
-}
+#include "kern/quantize_blocks.h"
 
 static void widen_f16(const void *in, float *out, int64_t n)
 {
@@ -202,12 +192,6 @@ static void qk_one(const float *q, const float *k, int64_t n_t, int64_t dim, flo
         s[t] = sum16_dot(q, k + t * dim, dim) * factor;
 }
 
-static void qk(const float *q, int64_t n_q, const float *k, int64_t n_t, int64_t dim, float factor, float *s)
-{
-    for (int64_t j = 0; j < n_q; j++)
-        qk_one(q + j * dim, k, n_t, dim, factor, s + j * MICA_ATTN_TILE);
-}
-
 static void softcap(float *s, float cap, int64_t n)
 {
     v128_t c = wasm_f32x4_splat(cap);
@@ -269,11 +253,7 @@ static void pv_one(float *o, float alpha, const float *p, const float *v, int64_
     }
 }
 
-static void pv(float *o, int64_t n_q, const float *alpha, const float *p, const float *v, int64_t n_t, int64_t dim)
-{
-    for (int64_t j = 0; j < n_q; j++)
-        pv_one(o + j * dim, alpha[j], p + j * MICA_ATTN_TILE, v, n_t, dim);
-}
+#include "kern/each_query.h"
 
 static float max(const float *x, int64_t n)
 {

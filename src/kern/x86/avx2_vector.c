@@ -62,17 +62,7 @@ MICA_INLINE void quantize_block(const float *x, int64_t block, int8_t *q, float 
         quantize_32_values(x + i, inverse, q + i, sum + i / 16);
 }
 
-static void quantize32(const float *x, int64_t k, int8_t *q, float *d, int16_t *sum)
-{
-    for (int64_t i = 0; i < k; i += 32)
-        quantize_block(x + i, 32, q + i, d + i / 32, sum + i / 16);
-}
-
-static void quantize256(const float *x, int64_t k, int8_t *q, float *d, int16_t *sum)
-{
-    for (int64_t i = 0; i < k; i += 256)
-        quantize_block(x + i, 256, q + i, d + i / 256, sum + i / 16);
-}
+#include "kern/quantize_blocks.h"
 
 /* ---- halves ---- */
 
@@ -270,12 +260,6 @@ static void qk_one(const float *q, const float *k, int64_t n_t, int64_t dim, flo
         s[t] = dot16(q, k + t * dim, dim) * factor;
 }
 
-static void qk(const float *q, int64_t n_q, const float *k, int64_t n_t, int64_t dim, float factor, float *s)
-{
-    for (int64_t j = 0; j < n_q; j++)
-        qk_one(q + j * dim, k, n_t, dim, factor, s + j * MICA_ATTN_TILE);
-}
-
 static void softcap(float *s, float cap, int64_t n)
 {
     __m256 c = _mm256_set1_ps(cap);
@@ -338,11 +322,7 @@ static void pv_one(float *o, float alpha, const float *p, const float *v, int64_
     }
 }
 
-static void pv(float *o, int64_t n_q, const float *alpha, const float *p, const float *v, int64_t n_t, int64_t dim)
-{
-    for (int64_t j = 0; j < n_q; j++)
-        pv_one(o + j * dim, alpha[j], p + j * MICA_ATTN_TILE, v, n_t, dim);
-}
+#include "kern/each_query.h"
 
 static float max(const float *x, int64_t n)
 {
